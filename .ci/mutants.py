@@ -142,7 +142,7 @@ MUTANTS = [
     ),
     Mutant(
         "ranks of a group are put in order by their last digits alone", "RankRows.ranked",
-        r"range\(16, self\._cells\.bit_length\(\), 16\)", "()",
+        r"range\(16, int\(self\._cells\.max\(\)\)\.bit_length\(\), 16\)", "()",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
@@ -327,6 +327,61 @@ MUTANTS = [
         "chunks: a group is another one in every chunk", "_joined_codes",
         r"places\[start \+ codes\]", "start + codes",
         "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "minimisers: rows of a group count as one each", "_times_counts",
+        r"if chunk\.weight is not None", "if False",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "minimisers: gradients of a group's rows count as one each", "_kept",
+        r"values if chunk is None else _times_counts\(values, chunk\)", "values",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "minimisers: the secret number of a group's rows decides", "RowObjective.__init__",
+        r"rows\.n_rows if most_rows is None else most_rows", "rows.n_rows",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "minimisers: certified for the noisy number of rows alone", "Problem.most_rows",
+        r"self\.bound_on_rows or self\.n_rows", "self.n_rows",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "minimisers: certified for fewer rows than there may be", "Regularised.bounds",
+        r"n_rows > self\.most_rows", "False",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "perturbed objective: a group bends as a row", "PerturbedMinimizer.sensitivity",
+        r"self\.size if self\.of_groups else corners", "corners",
+        "tests/test_private_minimizers.py",
+    ),
+    Mutant(
+        "perturbed objective: a mean of losses has the delta of one", "objective_delta",
+        r"mean_excess if influence\.of_groups else gdp_delta", "gdp_delta",
+        "tests/test_claims_erm.py",
+    ),
+    Mutant(
+        "perturbed objective: groups pass for rows", "ObjectiveFit._query",
+        r'problem\.unit == "group"', "False",
+        "tests/test_groups.py",
+    ),
+    Mutant(
+        "half of the mean of what is beyond epsilon", "mean_excess",
+        r"value = mu", "value = 0.5 * mu",
+        "tests/test_claims_erm.py",
+    ),
+    Mutant(
+        "a median of targets by rows that count one each", "TargetMedian._parts_of",
+        r"chunk\.weight is None", "True",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a median of targets drawn a million times too sharply", "TargetMedian.draw",
+        r" \* \(1 if parts is None else PARTS\)", "",
+        "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
         "gradients: rows of a group count as one each", "ClippedGradient.partial",
@@ -910,6 +965,11 @@ MUTANTS = [
         "histogram: features at the price of one", "CellCounts.sensitivity",
         r"moved = len\(self\.sizes\)", "moved = 1",
         "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "categories: one word of a list makes words of all entries", "entry_by_entry",
+        r"numbers if alike else entries", "numbers",
+        "tests/location/test_histogram.py tests/preprocessing/test_describe.py",
     ),
     Mutant(
         "description: a share of the budget given twice", "_plan_of",

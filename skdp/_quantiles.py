@@ -154,7 +154,7 @@ class RankRows:
         through once for as many columns as 256 MiB hold the positions of, but for one at least.
     lower, upper : ndarray of shape (n_features,)
         Public bounds. Values outside are clipped.
-    cells : int, default=GRID_CELLS
+    cells : int or ndarray of shape (n_features,), default=GRID_CELLS
         Cells of the grid, at most 2**30.
     weight : ndarray of shape (n_rows,), default=None
         What rows count, as `shares` returns it. None for 1 each.
@@ -164,7 +164,8 @@ class RankRows:
     integer: type[np.integer] = np.int32
 
     def __init__(self, X, lower, upper, cells=GRID_CELLS, weight=None):
-        self.X, self._lower, self._upper, self._cells = X, lower, upper, cells
+        self.X, self._lower, self._upper = X, lower, upper
+        self._cells = np.broadcast_to(cells, np.shape(lower))
         self.weight, self._parts = weight, None
         # first of the columns that are kept, and their positions
         self._first, self._kept = 0, ()
@@ -194,7 +195,7 @@ class RankRows:
             positions, parts = positions[kept], parts[kept]
         # an index in order of short integers, which numpy counts and does not compare
         order = positions.astype(np.uint16).argsort(kind="stable")
-        for shift in range(16, self._cells.bit_length(), 16):
+        for shift in range(16, int(self._cells.max()).bit_length(), 16):
             digits = (positions >> shift).astype(np.uint16)
             order = order.take(digits.take(order).argsort(kind="stable"))
         return positions.take(order), parts.take(order)
@@ -230,7 +231,7 @@ class RankRows:
         np.clip(values, lower, upper, out=values)
         values -= lower
         values /= upper - lower
-        values *= self._cells
+        values *= self._cells[columns]
         values[np.isnan(values)] = _MISSING
         return np.rint(values, out=values).astype(self.integer)
 
@@ -565,7 +566,8 @@ class TargetMedian:
     -----
     With m rows that are not null, the score of a position t is the distance of ``m / 2`` to the
     interval from the number of targets below t to the number of targets not above t. A target
-    counts at the nearest position, a function of that target alone. The draw is exact.
+    counts at the nearest position, a function of that target alone. The draw is exact. Of rows that
+    count less than 1 each, m and the numbers are totals of what they count.
     """
 
     lower: float
@@ -596,7 +598,8 @@ class TargetMedian:
         changes by no more than l and u do. If a row becomes null, m/2 falls by 1/2 and each
         of the two counts by 1 or not at all: l and u move by 1/2, up or down. If a target
         takes another value, m stays, and each count moves by at most 1. So the change lies
-        in [-c, c] with c = 1/2 or c = 1.
+        in [-c, c] with c = 1/2 or c = 1. A row adds -1/2 or 1/2 to l and to u, or 0 if it is null;
+        a group, whose weights add up to at most 1, a mean of that.
         """
         if adjacency == "zero-out":
             spread, theorem = 1.0, "a null row moves rank less target by <= 1/2 either way"
@@ -604,12 +607,27 @@ class TargetMedian:
             spread, theorem = 2.0, "another value moves a rank by <= 1 either way"
         return Sensitivity(math.inf, math.inf, float(self.cells), theorem, spread=spread)
 
-    def positions(self, rows):
-        """Return the sorted positions of the targets of rows that are not null."""
+    def ranked(self, rows):
+        """Return the sorted positions of the targets of rows that are not null, and their parts.
+
+        Parts of one that each counts; None for one each.
+        """
         # chunk by chunk: four bytes a row are all that is kept of rows that are streamed
-        positions = np.concatenate([self._positions_of(chunk) for chunk in rows.chunks])
-        positions.sort()
-        return positions
+        found = [(self._positions_of(chunk), self._parts_of(chunk)) for chunk in rows.chunks]
+        positions, parts = (list(part) for part in zip(*found, strict=True))
+        positions = np.concatenate(positions)
+        if parts[0] is None:
+            positions.sort()
+            return positions, None
+        parts = np.concatenate(parts)
+        kept = np.flatnonzero(parts)
+        order = kept[positions[kept].argsort(kind="stable")]
+        return positions[order], parts[order]
+
+    def _parts_of(self, chunk):
+        if chunk.weight is None:
+            return None
+        return np.rint(chunk.weight[np.isfinite(chunk.norm)] * PARTS).astype(np.int64)
 
     def _positions_of(self, chunk):
         values = chunk.target[np.isfinite(chunk.norm)].astype(np.float64)
@@ -621,17 +639,19 @@ class TargetMedian:
 
     def outcomes(self, *sides):
         """Return positions that stand for all, and how many each; see `ExponentialMechanism`."""
-        ranked = [(self.positions(rows), None) for rows in sides]
-        return merged_runs(ranked, _HALF, self.cells)
+        return merged_runs([self.ranked(rows) for rows in sides], _HALF, self.cells)
 
     def scores_of(self, rows, outcomes):
         """Return the scores of some positions; see `ExponentialMechanism`."""
-        return rank_scores(self.positions(rows), _HALF, outcomes[:, 0])
+        positions, parts = self.ranked(rows)
+        return rank_scores(positions, _HALF, outcomes[:, 0], parts)
 
     def draw(self, rows, noise, source):
         """Return a position with probability proportional to exp(-score / noise.scale)."""
-        starts, counts, steps = candidates(self.positions(rows), _HALF, self.cells)
-        group = weighted_choice(counts, steps, rate(_HALF.denominator, noise.scale), source)
+        positions, parts = self.ranked(rows)
+        starts, counts, steps = candidates(positions, _HALF, self.cells, parts)
+        inverse = rate(_HALF.denominator * (1 if parts is None else PARTS), noise.scale)
+        group = weighted_choice(counts, steps, inverse, source)
         offset = uniform_below(int(counts[group]), source)
         return np.array([starts[group] + offset], dtype=np.float64)
 

@@ -411,6 +411,8 @@ def validate_private_data(
             )
     if table:
         return _validate_table(estimator, X, options)
+    if options.get("dtype", X) is None:
+        return _validate_values(estimator, X, options)
     refuse_other_types(X)
     y = y if isinstance(y, str) else plain_text(y)
     if options.get("y_numeric") and y is not None:
@@ -426,6 +428,45 @@ def validate_private_data(
     return X, labels
 
 
+def _validate_values(estimator, X, options):
+    """Return an array of values of any type; none is missing."""
+    refuse_other_types(X, ("categor", "enum"))
+    options = {**options, "ensure_all_finite": False}
+    X = quietly(validate_data, estimator, entry_by_entry(X), **options)
+    if X.dtype.kind == "f":
+        quietly(assert_all_finite, X, input_name="X")
+    elif X.dtype.kind == "O" and any(map(is_missing, X.ravel().tolist())):
+        raise ValueError(
+            "Input X has missing values. Fill in a public value, such as a category of its own: "
+            "the promise covers neither one that is computed from the rows nor rows left out."
+        )
+    return X
+
+
+def entry_by_entry(X):
+    """Return a list of rows as an array; the entries stay what they are, unless all are numbers.
+
+    numpy would make text of all of them if one is, so that one row decided about others.
+    """
+    if not isinstance(X, list | tuple):
+        return X
+    try:
+        entries, numbers = np.array(X, dtype=object), np.asarray(X)
+    except (TypeError, ValueError):
+        # scikit-learn says what is wrong
+        return X
+    flags = any(isinstance(entry, bool | np.bool_) for entry in entries.ravel().tolist())
+    alike = numbers.dtype.kind == "b" or (numbers.dtype.kind in "iuf" and not flags)
+    return numbers if alike else entries
+
+
+def is_missing(value):
+    """Return whether a value stands for none: None, NaN, or what pandas has for it."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and value != value
+
+
 def _validate_table(estimator, X, options):
     """Return a data frame, or an array of any type, with usable numbers and names of columns."""
     if is_dask(X) or type(X).__name__ == "LazyFrame":
@@ -437,7 +478,8 @@ def _validate_table(estimator, X, options):
     if not (known or hasattr(X, "__array__") or isinstance(X, list | tuple)):
         X = _read_by_narwhals(X)
     if not (is_table(X) or hasattr(X, "columns")):
-        return quietly(validate_data, estimator, X, dtype=None, ensure_all_finite=False, **options)
+        options = {"dtype": None, "ensure_all_finite": False, **options}
+        return quietly(validate_data, estimator, entry_by_entry(X), **options)
     names = columns_of(X)
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})

@@ -7,7 +7,7 @@ import ast
 #: what returns released or public things only: audited itself, or shape and format alone go in
 PUBLIC = {
     "public_form", "run_search", "_choose", "leaves_out_zeros", "table_schema", "described_columns",
-    "released_total",
+    "released_total", "whole_columns",
 }  # fmt: skip
 #: guards of private rows, and the one function that fits a clone of a private estimator
 GUARDS, FITS_A_CLONE = {"Curator", "open_gate", "score_curator"}, "fit_candidate"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from unittest import mock
 
 import joblib
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -35,12 +36,13 @@ from skdp.privacy import (
     Influence,
     KNormMechanism,
     ObjectivePerturbation,
+    gdp_delta,
     gdp_mu,
 )
 from skdp.privacy.kernel import mechanisms, samplers
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.laws import k_norm
-from skdp.privacy.laws.objective import objective_delta
+from skdp.privacy.laws.objective import mean_excess, objective_delta
 from skdp.solvers import exponential, objective
 from skdp.solvers.base import Problem
 from skdp.solvers.exponential import LossDraw, localized_radius
@@ -312,6 +314,120 @@ def log_ratio_in_the_plane(first, second, others, w, ridge, scale):
             gradient, hessian = gradient - a * v, hessian + a * (1 - a) * np.outer(v, v)
         terms.append(-np.linalg.norm(gradient) / scale + np.linalg.slogdet(hessian)[1])
     return terms[0] - terms[1]
+
+
+# Groups of rows: densities in the plane, where a mean of gradients turns with the coefficients.
+
+# rows of a group, label times x, and what they count
+GROUPS = {
+    "one row": ([[1.0, 0.0]], [1.0]),
+    "alike": ([[0.6, 0.8]] * 3, [0.5, 0.25, 0.25]),
+    "at right angles": ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]),
+    "nearly opposite": ([[1.0, 0.1], [-1.0, 0.1]], [0.5, 0.5]),
+    "all around": ([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [0.25] * 4),
+    "light": ([[0.3, 0.4], [0.0, -1.0]], [0.2, 0.1]),
+}
+# of other people: nobody, and many who keep the residuals of a group at one
+OTHERS = [(), ((-0.6, -0.8, 40.0), (0.5, -0.5, 2.0))]
+
+
+def log_density_in_the_plane(rows, ridge, law, scale, W):
+    """Return log p of the exact minimiser at points W, up to a constant of the noise."""
+    gradient, hessian = ridge * W, ridge * np.array([1.0, 0.0, 1.0]) + 0 * W[..., :1]
+    for x, y, count in rows:
+        a = expit(-(W[..., 0] * x + W[..., 1] * y))[..., None]
+        gradient = gradient - count * a * [x, y]
+        hessian += count * a * (1 - a) * [x * x, x * y, y * y]
+    length, hessian = np.linalg.norm(gradient, axis=-1) / scale, np.moveaxis(hessian, -1, 0)
+    noise = -(length**2) / 2 if law == "gaussian" else -length
+    return noise + np.log(hessian[0] * hessian[2] - hessian[1] ** 2)
+
+
+def pairs_of_groups(adjacency):
+    """Yield pairs of data sets that differ in a group, as tuples of (x, y, count)."""
+    for name, others in itertools.product(GROUPS, OTHERS):
+        own = [(*v, count) for v, count in zip(*GROUPS[name], strict=True)]
+        away = [(-x, -y, count) for x, y, count in own] if adjacency == "replace-one" else []
+        one, other = (*others, *own), (*others, *away)
+        yield name, one, other
+        yield name, other, one
+
+
+def influence_of_groups(adjacency, ridge):
+    facts = influence(adjacency, ridge)
+    # gradients in the plane: a Hessian of rank two
+    return replace(facts, log_det=2 * math.log1p(1 / (8 * ridge)), of_groups=True)
+
+
+@pytest.mark.sample(2)
+@every_perturbation_adjacency
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (4.0, 1e-3)])
+@pytest.mark.parametrize("strength", [0.6, 5.0])
+def test_gaussian_price_is_kept_for_groups(epsilon, delta, strength, adjacency):
+    ridge = strength * (1 if adjacency == "zero-out" else 2) / epsilon
+    facts = influence_of_groups(adjacency, ridge)
+    noise = ObjectivePerturbation(epsilon, delta).calibrate(facts, 2).linear
+    reach = (6 * noise.scale + 30) / ridge
+    line = np.linspace(-reach, reach, 401)
+    W = np.stack(np.meshgrid(line, line), axis=-1)
+
+    def worst_delta(scale, names):
+        cell = (line[1] - line[0]) ** 2 / (2 * math.pi * scale**2)
+        density = functools.cache(
+            lambda rows: np.exp(log_density_in_the_plane(rows, ridge, "gaussian", scale, W)) * cell
+        )
+        found = []
+        for name, one, other in pairs_of_groups(adjacency):
+            if name in names:
+                assert density(one).sum() == pytest.approx(1, abs=1e-3)
+                more = density(one) - math.exp(noise.epsilon) * density(other)
+                found.append(np.maximum(more, 0.0).sum())
+        return max(found)
+
+    assert worst_delta(noise.scale, GROUPS) <= noise.delta
+    if adjacency == "zero-out" and strength == 5:
+        # a group that is a row in three pieces needs most of it
+        assert worst_delta(0.6 * noise.scale, ["alike"]) > noise.delta
+
+
+@pytest.mark.sample(2)
+@every_perturbation_adjacency
+@pytest.mark.parametrize("epsilon", [0.2, 4.0])
+@pytest.mark.parametrize("strength", [0.7, 5.0])
+def test_pure_price_is_kept_for_groups(epsilon, strength, adjacency):
+    ridge = strength * (1 if adjacency == "zero-out" else 2) / epsilon
+    facts = influence_of_groups(adjacency, ridge)
+    noise = ObjectivePerturbation(epsilon, 0.0).calibrate(facts, 2).linear
+    found = {}
+    for far in (1.0, 30.0):
+        line = np.linspace(-far, far, 101) * (noise.scale + 2) / ridge
+        W = np.stack(np.meshgrid(line, line), axis=-1)
+        for name, one, other in pairs_of_groups(adjacency):
+            p, q = (
+                log_density_in_the_plane(rows, ridge, "k-norm", noise.scale, W)
+                for rows in (one, other)
+            )
+            found[name] = max(found.get(name, 0.0), np.abs(p - q).max())
+    assert max(found.values()) <= noise.epsilon * (1 + 1e-6)
+    if adjacency == "zero-out" and strength == 5:
+        assert found["alike"] >= 0.97 * noise.epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 2.0, 8.0])
+@pytest.mark.parametrize("mu", [1e-4, 0.1, 1.0, 5.0])
+def test_mean_excess_bounds_delta_for_any_mean_of_losses(epsilon, mu):
+    with mpmath.workdps(50):
+        away, width = mpmath.mpf(epsilon) - mpmath.mpf(mu) ** 2 / 2, mpmath.mpf(mu)
+        exact = width * mpmath.npdf(away / width) - away * mpmath.ncdf(-away / width)
+    found = mean_excess(mu, epsilon)
+    assert exact <= found <= exact * (1 + 1e-8) + 1e-300
+    assert gdp_delta(mu, epsilon) <= found
+    # the positive part of a mean is at most the mean of the positive parts, which is not so for
+    # what gdp_delta is a mean of
+    facts = replace(influence("zero-out", 10.0), of_groups=True)
+    assert objective_delta(2.0, 1 / mu, facts) == min(1.0, mean_excess(mu, 2.0))
+    two = objective_delta(2.0, 1 / mu, replace(facts, rows=2))
+    assert two == min(1.0, mean_excess(2 * mu, 2) + mean_excess(mu, 2) + mean_excess(mu, 1.9))
 
 
 @pytest.mark.full

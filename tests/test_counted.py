@@ -77,6 +77,10 @@ SUMS = [
     DPPCA(**SECRET),
     DPKernelRegressor(kernel="additive", n_knots=3, max_iter=3, **SECRET),
     DPRidge(epsilon=8.0, **SECRET),
+    DPHingeSVM(classes=[0, 1], data_norm=1.0, C=1e-3, solver="output", **SECRET),
+    DPLogisticRegression(classes=[0, 1], data_norm=1.0, delta=0.0, **SECRET),
+    DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, mechanism="objective", **SECRET),
+    DPLpRegressor(delta=0.0, **SECRET),
 ]
 
 
@@ -138,10 +142,10 @@ def test_a_group_may_leave_with_all_of_its_rows():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("model", [CLASSIFIER, DPMean(data_norm=1.0, **SECRET)], ids=str)
+@pytest.mark.parametrize("model", [CLASSIFIER, DPMean(data_norm=1.0, **SECRET), SUMS[-3]], ids=str)
 def test_a_row_cannot_be_told_from_the_outside(model):
     X, y = rows_of(40)
-    data = (X, y) if model is CLASSIFIER else (X,)
+    data = (X, y) if is_classifier(model) else (X,)
     shorter = tuple(part[1:] for part in data)
     result = audit_privacy(model, data=data, neighbour=shorter, n_runs=600, random_state=0)
     assert result.passed is not False
@@ -196,7 +200,7 @@ def test_a_plan_is_the_ledger_of_a_fit():
 
 
 def test_parameters_are_as_they_were_after_an_error():
-    model = DPLogisticRegression(classes=[0, 1], epsilon=2.0, solver="output", **SECRET)
+    model = DPLogisticRegression(classes=[0, 1], epsilon=2.0, solver="phased", **SECRET)
     with pytest.raises(ValueError, match="adjacency must be 'replace-one' or 'zero-out'"):
         model.fit(*rows_of())
     assert (model.epsilon, model.adjacency) == (2.0, "add-remove")
@@ -204,9 +208,9 @@ def test_parameters_are_as_they_were_after_an_error():
 
 
 REFUSED = [
-    (DPLogisticRegression(data_norm=1.0, solver="output", **SECRET), ValueError),
+    (DPLogisticRegression(data_norm=1.0, solver="phased", **SECRET), ValueError),
     (DPLogisticRegression(data_norm=1.0, solver="sgd", **SECRET), ValueError),
-    (DPLogisticRegression(data_norm=1.0, delta=0.0, **SECRET), ValueError),
+    (DPLogisticRegression(data_norm=1.0, solver="exact", coef_bound=1.0, **SECRET), ValueError),
     (DPLpRegressor(solver="phased", **SECRET), ValueError),
     (DPMean(mechanism="shifted-clipped", data_norm=9.0, **SECRET), ValueError),
     (DPFeatureCenterer(mechanism="shifted-clipped", **SECRET), ValueError),
@@ -301,6 +305,10 @@ WEIGHTED = [
     DPKernelRegressor(kernel="rbf", n_components=4, max_iter=3, max_weight=2.0),
     DPTableVectorizer(epsilon=4.0, max_weight=2.0),
     TableSummary(epsilon=40.0, max_weight=2.0),
+    DPHingeSVM(classes=[0, 1], data_norm=1.0, C=1e-3, solver="output", max_weight=2.0),
+    DPLogisticRegression(classes=[0, 1], data_norm=1.0, delta=0.0, C=0.1, max_weight=2.0),
+    DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, solver="objective", max_weight=2.0),
+    DPLpRegressor(epsilon=100.0, delta=0.0, max_weight=2.0, l2=1.0),
 ]
 
 
@@ -426,7 +434,7 @@ def test_the_unit_of_weights_has_no_effect(model):
     model = clone(model).set_params(random_state=0)
     numbers = fitted_numbers(model.fit(X, y, sample_weight=weights))
     model.set_params(max_weight=1024.0)
-    if isinstance(model, DPLogisticRegression):
+    if isinstance(model, DPLogisticRegression | DPHingeSVM):
         # the objective is a sum, as in scikit-learn: weights and C stand beside each other
         model.set_params(C=model.C / 512)
     if isinstance(model, DPLpRegressor | DPRidge):
@@ -535,13 +543,13 @@ def test_weights_that_are_none_are_refused(weights, message):
 
 def test_weights_are_refused_where_rows_must_count_one_each():
     X, y = rows_of()
-    for solver in ("sgd", "output"):
+    for solver in ("sgd", "phased"):
         model = DPLogisticRegression(data_norm=1.0, solver=solver, max_weight=1.0)
         with pytest.raises(ValueError, match="sample_weight must be None with solvers"):
             model.fit(X, y, sample_weight=np.ones(300))
 
 
-@pytest.mark.parametrize("model", [WEIGHTED[0], WEIGHTED[3], WEIGHTED[5]], ids=str)
+@pytest.mark.parametrize("model", [*(WEIGHTED[k] for k in (0, 3, 5)), *WEIGHTED[-4:]], ids=str)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_outside_memory_count_what_they_count_in_it(model, adjacency):
     X, y = rows_of()

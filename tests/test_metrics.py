@@ -837,10 +837,11 @@ def test_models_that_cannot_be_scored_are_refused():
     terms = {"epsilon": 1.0, "budget": budget}
     for model, message in (
         (DPLogisticRegression(classes=[0, 1]), "not fitted"),
-        (DPRidge(data_norm=1.0, target_scale=1.0).fit(proba[:, None], y), "public label set"),
+        (DPRidge(data_norm=1.0, target_scale=1.0).fit(proba[:, None], y), "be a classifier"),
     ):
-        with pytest.raises((NotFittedError, ValueError), match=message):
-            DPClassificationScores.from_estimator(model, proba[:, None], y, **terms)
+        for kind in (DPClassificationScores, DPConfusionMatrix):
+            with pytest.raises((NotFittedError, ValueError), match=message):
+                kind.from_estimator(model, proba[:, None], y, **terms)
     assert budget.spent == (0.0, 0.0)
 
 
@@ -884,6 +885,10 @@ BOUND = {"max_weight": 1.0}
     [
         (SCORES, (Y, np.where(PROBA > 0.5, np.nan, PROBA)), PAIR, "y_score must be finite"),
         (SCORES, (Y, np.full(50, np.inf)), PAIR, "y_score must be finite"),
+        (SCORES, (Y, 4 * PROBA - 2), PAIR, "between 0 and 1; .* give probabilities=False"),
+        (dp_roc_auc_score, (Y, -PROBA), PAIR, "y_score must be probabilities"),
+        (dp_log_loss, (Y, 4 * PROBA - 2), PAIR, "y_proba must be probabilities"),
+        (dp_brier_score_loss, (Y, 2 * PROBA), PAIR, "y_proba must be probabilities"),
         (SCORES, (Y, PROBA[:-1]), PAIR, "y_score must have one entry for each of 50 rows; got 49"),
         (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
         (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
@@ -928,6 +933,31 @@ def test_bad_input_is_refused_before_it_is_charged(function, data, terms, messag
     with pytest.raises(ValueError, match=message):
         function(*data, **{"epsilon": 1.0, "budget": budget, **terms})
     assert budget.spent == (0.0, 0.0)
+
+
+def test_functions_are_called_by_their_names():
+    budget = PrivacyBudget(epsilon=10.0)
+    with pytest.raises(TypeError, match="level is no keyword of a score: give some of adjacency"):
+        dp_accuracy_score(Y, Y, epsilon=1.0, level=0.9, budget=budget)
+    assert budget.spent == (0.0, 0.0)
+    with pytest.warns(NoisyEstimateWarning, match="^dp_mean_squared_error: 9 rows at epsilon=1 "):
+        dp_mean_squared_error(Y[:9], Y[:9], epsilon=1.0, residual_bound=1.0, budget=budget)
+    assert list(budget.to_frame()["label"]) == ["dp_mean_squared_error"]
+
+
+def test_an_interval_without_an_end_is_told():
+    target = np.random.default_rng(0).normal(size=2000)
+    with pytest.warns(NoisyEstimateWarning, match="r2 has no lower end. Give tighter bounds"):
+        score = dp_r2_score(target, target, epsilon=0.5, bounds=(-1e3, 1e3))
+    assert score.interval[0] == -math.inf
+    with pytest.warns(NoisyEstimateWarning, match="^dp_d2_absolute_error_score: .* of d2 has no"):
+        dp_d2_absolute_error_score(target, target, epsilon=0.5, bounds=(-1e3, 1e3))
+    # noise that is next to none: what is left is the sampling of 2,000 rows, and its bounds
+    found = target + np.random.default_rng(1).normal(0, 0.5, 2000)
+    score = loud(dp_r2_score, target, found, bounds=(-4, 4), residual_bound=2.0)
+    low, high = score.interval
+    assert low < 0.75 < high
+    assert high - low < 0.18
 
 
 def test_targets_of_any_size_are_clipped():

@@ -193,7 +193,7 @@ def test_weighted_grams_are_sums_of_outer_products():
 
 def exact_minimiser(J, w):
     """Polish by Newton's method on dense rows, in formulas of its own."""
-    V, target, _ = J.explicit()
+    V, target, *_ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V, dtype=np.longdouble)
     K, T = J.loss.n_outputs, np.longdouble(J.loss.temperature)
     w = w.astype(np.longdouble)
@@ -422,7 +422,7 @@ def test_rounding_bounds_hold_and_are_public():
     X, codes = data("random", n=500)
     J = objective(X, codes, LogisticLoss(), 1e-3)
     w = np.random.default_rng(0).normal(size=4) * 50
-    V, target, _ = J.explicit()
+    V, target, *_ = J.explicit()
     V, w_wide = V.astype(np.longdouble), w.astype(np.longdouble)
     exact = V.T @ (-target / (1 + np.exp(target * (V @ w_wide)))) + J.ridge * w_wide
     error = float(np.linalg.norm(J.gradient(w) - exact))
@@ -531,7 +531,7 @@ def power_slope(p, u):
 
 def exact_gradient(J, base, w):
     """Return the gradient at w in extended precision, row by row as the definition says."""
-    V, y, _ = J.explicit()
+    V, y, *_ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V, dtype=np.longdouble)
     w = w.astype(np.longdouble)
     norm = np.maximum(np.sqrt((V**2).sum(axis=1)), 1e-100)
@@ -578,7 +578,7 @@ def dual_minimiser(J):
 
     The dual problem is a quadratic one over the box of residuals.
     """
-    V, y, _ = J.explicit()
+    V, y, *_ = J.explicit()
     V = np.asarray(V.todense() if sparse.issparse(V) else V)
     limit = J.loss.clip / np.maximum(np.linalg.norm(V, axis=1), 1e-100)
     if isinstance(J.loss.loss, HingeLoss):

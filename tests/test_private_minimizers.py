@@ -900,3 +900,184 @@ def test_a_tolerance_that_is_not_paid_for_in_every_coordinate_is_caught(paid, mo
 
     monkeypatch.setattr(Minimizer, "sensitivity", stingy)
     assert trace(model, pair) > 1.4
+
+
+# Groups and weights: rows that count less than 1, those of a group at most 1 together.
+
+
+def in_groups(loss, adjacency, rng, n_features, sparsity=None):
+    """Return admitted neighbours whose first group differs in all rows, their number included.
+
+    Rows of the group are alike, or of all kinds; on the other side they are others, or null.
+    """
+    n_classes = max(2, loss.n_outputs)
+    counts = rng.dirichlet(np.ones(6), size=3).ravel() * rng.choice([1.0, 0.3], size=18)
+    X, codes = rng.normal(size=(18, n_features)), rng.integers(n_classes, size=18)
+
+    def side(size, sign):
+        own = sign * rng.normal(size=(size, n_features))
+        if rng.random() < 0.5:
+            own[:] = sign * 9 * np.eye(n_features)[0]
+        label = np.full(size, (1 + sign) // 2)
+        return own, label, rng.dirichlet(np.ones(size)), np.zeros(size, dtype=bool)
+
+    sides = [side(rng.integers(1, 9), 1)]
+    # as many null rows, or none
+    null = np.zeros((rng.integers(0, 3), n_features))
+    gone = null, np.zeros(len(null), dtype=int), np.full(len(null), 0.5), np.ones(len(null)) > 0
+    sides.append(gone if adjacency == "zero-out" else side(rng.integers(1, 40), -1))
+    pair = []
+    for own, label, count, absent in sides:
+        rows = np.vstack([own, X])
+        rows = rows if sparsity is None else top_entries(sparse.csr_array(rows), sparsity)
+        target = loss.encode(np.concatenate([label, codes]))
+        absent, weight = np.append(absent, np.zeros(18) > 0), np.append(count, counts)
+        pair.append(rows_in_ball(rows, target, absent, 1.0, 0.1, weight=weight))
+    return pair
+
+
+@every_adjacency
+@every_loss
+@pytest.mark.parametrize("seed", range(8))
+def test_a_whole_group_moves_a_minimiser_as_a_row_does(loss, adjacency, seed):
+    rng = np.random.default_rng(seed)
+    ridge, sparsity = rng.choice([0.1, 1.0, 20.0]), rng.choice([None, 2])
+    pair = in_groups(loss, adjacency, rng, 4, sparsity)
+    known = {} if sparsity is None else {"row_l1": math.sqrt(2) + 0.1, "row_terms": 3}
+    q = query(loss, 4, 5, ridge=ridge, intercept=0.1, most_rows=4, **known)
+    stated = q.sensitivity(adjacency, 4)
+    assert stated.l2 == replace(q, most_rows=None).sensitivity(adjacency, 4).l2
+    first, second = map(q.evaluate, pair)
+    assert np.linalg.norm(first - second) <= stated.l2 * (1 + FLOAT_SLACK)
+    assert np.abs(first - second).sum() <= stated.l1 * (1 + FLOAT_SLACK)
+    assert max(np.abs(first).max(), np.abs(second).max()) <= stated.bound
+
+
+@every_adjacency
+@pytest.mark.parametrize("loss", EXTREME.values(), ids=EXTREME)
+def test_the_sensitivity_is_attained_by_a_group(loss, adjacency):
+    pair = []
+    for label, size in ((1, 7), (0, 300)):
+        null = np.full(size, label == 0 and adjacency == "zero-out")
+        X, weight = np.tile([[0.6, -0.8]], (size, 1)), np.full(size, 1 / size)
+        target = loss.encode(np.full(size, label))
+        pair.append(rows_in_ball(X, target, null, 1.0, 0.5, weight=weight))
+    q = query(loss, 1, 3, ridge=4.0, intercept=0.5, most_rows=1)
+    moved = np.linalg.norm(np.subtract(*map(q.evaluate, pair)))
+    assert 0.98 <= moved / q.sensitivity(adjacency, 1).l2 <= 1 + FLOAT_SLACK
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@every_loss
+@pytest.mark.parametrize("solver", SMOOTH_SOLVERS)
+def test_a_row_that_counts_half_is_half_of_two(loss, layout, solver):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(30, 3)), rng.integers(max(2, loss.n_outputs), size=30)
+    null, times = rng.random(30) < 0.2, rng.integers(0, 5, size=30)
+
+    def rows(places, weight):
+        target = loss.encode(codes[places])
+        return rows_in_ball(layout(X[places]), target, null[places], 1.0, weight=weight)
+
+    every = np.arange(30)
+    counted, repeated = rows(every, times / 4), rows(np.repeat(every, times), None)
+    q = query(loss, 30, 3, most_rows=30, solver=solver)
+    # the penalty is for sums of as many rows
+    half = replace(q, ridge=4.0, most_rows=None)
+    np.testing.assert_allclose(q.evaluate(counted), half.evaluate(repeated), atol=1e-5)
+    # those that count nothing are as good as null
+    none = times == 0
+    without = rows_in_ball(layout(X), loss.encode(codes), null | none, 1.0, weight=times / 4)
+    # cvxpy is given fewer rows then
+    rounding = 1e-9 if solver == "cvxpy" else 0
+    np.testing.assert_allclose(q.evaluate(counted), q.evaluate(without), atol=rounding, rtol=0)
+    # and those that count 1 are rows
+    ones, plain = (q.evaluate(rows(every, weight)) for weight in (np.ones(30), None))
+    np.testing.assert_allclose(ones, plain, atol=2 * q.tolerance)
+    if layout is not np.asarray:
+        # dense rows are multiplied one by one where they may count less
+        np.testing.assert_array_equal(ones, plain)
+
+
+@every_smooth
+def test_derivatives_are_those_of_what_rows_count(loss):
+    rng = np.random.default_rng(3)
+    size, null = 3 * loss.n_outputs, np.arange(9) == 4
+    target, weight = loss.encode(rng.integers(max(2, loss.n_outputs), size=9)), rng.random(9)
+    X, w = rng.normal(size=(9, 3)), rng.normal(size=size)
+
+    def objective(weight, one=slice(None), **most):
+        rows = rows_in_ball(X[one], target[one], null[one], 1.0, weight=weight)
+        return RowObjective(rows, loss, ridge=1e-9, n_coefs=3, row_norm=1.0, **most)
+
+    whole = objective(weight, most_rows=2)
+    parts = [objective(None, slice(i, i + 1)) for i in range(9)]
+    assert whole.bounds.n_rows == 2
+    direction = rng.normal(size=size)
+    for told in (
+        lambda J: J.value_and_gradient(w)[0],
+        lambda J: J.gradient(w),
+        lambda J: J.hessian(w),
+        lambda J: J.hessian_diagonal(w),
+        lambda J: J.hessian_product(w, direction),
+    ):
+        expected = sum(count * told(part) for count, part in zip(weight, parts, strict=True))
+        np.testing.assert_allclose(told(whole), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(3)], ids=["hinge", "Crammer-Singer"])
+def test_a_gap_is_that_of_what_rows_count(loss):
+    rng = np.random.default_rng(3)
+    X, target, weight = rng.normal(size=(9, 3)), loss.encode(np.arange(9) % 2), rng.random(9)
+    null, w = np.arange(9) == 4, rng.normal(size=3 * loss.n_outputs)
+
+    def gap(weight, one=slice(None)):
+        rows = rows_in_ball(X[one], target[one], null[one], 1.0, weight=weight)
+        J = RowObjective(rows, loss, ridge=1e-9, n_coefs=3, row_norm=1.0)
+        found, gradient = J.duality_gap(J.smoothed(0.5), w, np.zeros_like(w))
+        return np.append(gradient, found)
+
+    parts = [gap(None, slice(i, i + 1)) for i in range(9)]
+    np.testing.assert_allclose(gap(weight), weight @ parts, atol=1e-7)
+
+
+def test_how_many_rows_groups_have_decides_nothing():
+    # all bounds, and what is refused by them, are for the public number
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(30_000, 2)), np.full(30_000, 1e-4)
+    rows = rows_in_ball(X, np.sign(X[:, 0]), np.zeros(30_000, dtype=bool), 1.0, weight=weight)
+    q = query(LogisticLoss(), 3, 2, most_rows=3)
+    # rounding of as many rows would not allow for that tolerance
+    assert reachable_tolerance(q.bounds(3)) < q.tolerance
+    with pytest.raises(ValueError, match="tolerance must be at least"):
+        replace(q, most_rows=None).evaluate(rows)
+    q.evaluate(rows)
+    with pytest.raises(ValueError, match="most_rows must be at least 4; got 3"):
+        q.sensitivity("zero-out", 4)
+
+
+@every_smooth
+@pytest.mark.parametrize("ridge", [0.05, 1.0])
+def test_what_a_group_does_to_a_perturbed_objective_is_as_stated(loss, ridge):
+    size, K = 12, loss.n_outputs
+    target = loss.encode(np.arange(size) % max(2, K))
+    least = 2 * perturbed(loss, size, 0.0, ridge, 1).tolerance
+    q = PerturbedMinimizer(loss, ridge, size, 1.0, least, most_rows=1, of_groups=True)
+    facts = q.sensitivity("zero-out", 1)
+    rng = np.random.default_rng(0)
+    bends = []
+    # rows at right angles: a Hessian of as high a rank as there is
+    for X in (np.eye(size), rng.normal(size=(size, size)), np.tile(np.eye(size)[:1], (size, 1))):
+        null = np.zeros(size, dtype=bool)
+        rows = rows_in_ball(X, target, null, 1.0, weight=np.full(size, 1 / size))
+        for w in (np.zeros(q.size), rng.normal(size=q.size), loss.margin * np.ones(q.size)):
+            gradient, log_det = q.slope_at(rows, w)
+            bends.append(log_det - q.size * math.log(ridge))
+            assert np.linalg.norm(gradient - ridge * w) <= facts.reach
+            assert -1e-7 <= bends[-1] <= facts.log_det + 1e-7
+    assert facts.log_det <= loss.trace / ridge
+    # one row's bound would not do
+    one = replace(q, of_groups=False).sensitivity("zero-out", 1)
+    assert max(bends) > one.log_det or ridge == 1
+    if type(loss) is LogisticLoss and loss.margin == 0:
+        assert max(bends) == pytest.approx(facts.log_det)

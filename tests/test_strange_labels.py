@@ -168,6 +168,13 @@ def test_rows_of_which_hardly_one_has_a_label_are_doubted_by_released_numbers():
                 model.fit(data, labels)
 
 
+def test_labels_are_not_doubted_where_rows_are_too_long_to_be_seen():
+    rows = 1e300 * RNG.normal(size=(3000, 2))
+    with pytest.warns(NoisyEstimateWarning, match="at the end of what is searched") as said:
+        DPLogisticRegression(classes=[0, 1]).fit(rows, (rows[:, 0] > 0).astype(int))
+    assert "label" not in str(said[0].message)
+
+
 def test_rows_without_a_label_take_no_norm_away():
     rows = RNG.normal(size=(6000, 3)) * [1.0, 2.0, 30.0]
     labels = (rows[:, 0] > 0).astype(int)

@@ -4,6 +4,10 @@
 
 A `RowObjective` gives values, gradients, Hessians and duality gaps to the minimisers, each a sum
 over chunks; `objective_bounds` gives what is public about it, from which rounding is bounded.
+
+A row may count less than 1: its loss is multiplied by what it counts, and by convexity so are its
+gradient, its Hessian and its duality gap. All bounds are for the total of what rows count, which is
+at most `n_rows`: the number of groups where those of a group count 1 together.
 """
 
 import math
@@ -14,7 +18,7 @@ from scipy import sparse
 
 from skdp._minimize.smooth import Bounds
 from skdp._rows.base import sum_over
-from skdp._rows.linear import LinearChunk
+from skdp._rows.linear import LinearChunk, counted_rows
 
 # The public constants of a regularised loss of private rows.
 
@@ -60,7 +64,7 @@ def objective_bounds(
 
 
 class RowObjective:
-    """Sum of losses + ridge/2 |w - center|^2 + <linear, w>.
+    """Sum of losses, times what rows count, + ridge/2 |w - center|^2 + <linear, w>.
 
     The penalty is on all coordinates, the intercept's included: it makes the objective
     ridge-strongly convex, which is what a sensitivity is proved from.
@@ -81,6 +85,8 @@ class RowObjective:
         Public bound on the non-zeros of a row, which makes products more accurate.
     center, linear : ndarray of shape (size,), default=None
         None for zeros. Never changed.
+    most_rows : int, default=None
+        Public number that all rows together count no more than; None for their own number.
 
     Notes
     -----
@@ -89,7 +95,17 @@ class RowObjective:
     """
 
     def __init__(
-        self, rows, loss, *, ridge, n_coefs, row_norm, row_terms=None, center=None, linear=None
+        self,
+        rows,
+        loss,
+        *,
+        ridge,
+        n_coefs,
+        row_norm,
+        row_terms=None,
+        center=None,
+        linear=None,
+        most_rows=None,
     ):
         self.rows, self.loss, self.ridge = rows, loss, ridge
         self.size = loss.n_outputs * n_coefs
@@ -98,7 +114,7 @@ class RowObjective:
         self.linear = np.zeros(self.size) if linear is None else np.ravel(linear)
         self.bounds = objective_bounds(
             loss,
-            n_rows=rows.n_rows,
+            n_rows=rows.n_rows if most_rows is None else most_rows,
             n_coefs=n_coefs,
             row_norm=row_norm,
             ridge=ridge,
@@ -153,9 +169,9 @@ class RowObjective:
 
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
-            value = measure(z, target)[valid].sum()
+            value = _times_counts(measure(z, target), chunk)[valid].sum()
             residual = self.loss.residual(z, target)
-            return np.append(chunk.combine(_kept(residual, valid)), value)
+            return np.append(chunk.combine(_kept(residual, valid, chunk)), value)
 
         total = sum_over(self.rows, partial, self.size + 1)
         away = w - self.center
@@ -168,7 +184,7 @@ class RowObjective:
 
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
-            return chunk.combine(_kept(self.loss.residual(z, target), valid))
+            return chunk.combine(_kept(self.loss.residual(z, target), valid, chunk))
 
         total = sum_over(self.rows, partial, self.size)
         return total + self.ridge * (w - self.center) + self.linear
@@ -185,14 +201,18 @@ class RowObjective:
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
             curvature = _kept(self.loss.curvature(z, target), valid)
+
+            def gram_of(weights):
+                weights = np.where(weights > least, weights, 0.0)
+                return chunk.weighted_gram(_times_counts(weights, chunk))
+
             if K == 1:
-                return chunk.weighted_gram(np.where(curvature > least, curvature, 0.0)).ravel()
+                return gram_of(curvature).ravel()
             # diag(s) - s s' has rows that sum to zero: the blocks beside the diagonal tell all
             blocks = np.zeros((K, d, K, d))
             for k in range(K):
                 for m in range(k):
-                    weights = curvature[:, k] * curvature[:, m] / self.loss.temperature
-                    gram = chunk.weighted_gram(np.where(weights > least, weights, 0.0))
+                    gram = gram_of(curvature[:, k] * curvature[:, m] / self.loss.temperature)
                     blocks[k, :, m] -= gram
                     blocks[m, :, k] -= gram
                     blocks[k, :, k] += gram
@@ -212,7 +232,7 @@ class RowObjective:
             curvature = self.loss.curvature(z, target)
             if self.loss.n_outputs > 1:
                 curvature *= (1.0 - curvature) / self.loss.temperature
-            return _squared(chunk).combine(_kept(curvature, valid))
+            return _squared(chunk).combine(_kept(curvature, valid, chunk))
 
         return sum_over(self.rows, partial, self.size) + self.ridge
 
@@ -228,7 +248,7 @@ class RowObjective:
                 dz -= np.einsum("ij,ij->i", curvature, dz)[:, None]
                 dz /= self.loss.temperature
             dz *= curvature
-            return chunk.combine(_kept(dz, valid))
+            return chunk.combine(_kept(dz, valid, chunk))
 
         return sum_over(self.rows, partial, self.size) + self.ridge * direction
 
@@ -252,8 +272,8 @@ class RowObjective:
         def partial(chunk):
             chunk, valid, z, target = self._predict(chunk, coef)
             residual = smooth.loss.stepped(z.copy(), chunk.predict(move), target)
-            gap = self.loss.conjugate_gap(z, residual, target)[valid].sum()
-            return np.append(chunk.combine(_kept(residual, valid)), gap)
+            gap = _times_counts(self.loss.conjugate_gap(z, residual, target), chunk)[valid].sum()
+            return np.append(chunk.combine(_kept(residual, valid, chunk)), gap)
 
         total = sum_over(self.rows, partial, self.size + 1)
         return float(total[-1]), total[:-1] + self.ridge * (w - self.center) + self.linear
@@ -266,7 +286,7 @@ class RowObjective:
         return chunk, np.isfinite(chunk.norm), chunk.predict(coef), target
 
     def explicit(self):
-        """Return the rows that count as one matrix, their targets, and their norms."""
+        """Return the rows that count as one matrix, their targets, norms, and what they count."""
         chunks = [chunk.taken(np.isfinite(chunk.norm)) for chunk in self.rows.chunks]
         parts = [chunk.explicit() for chunk in chunks]
         stack = sparse.vstack if sparse.issparse(parts[0]) else np.vstack
@@ -274,7 +294,7 @@ class RowObjective:
             np.concatenate([getattr(chunk, name) for chunk in chunks])
             for name in ("target", "norm")
         )
-        return stack(parts), target, norm
+        return stack(parts), target, norm, np.concatenate([counted_rows(part) for part in chunks])
 
 
 def _squared(chunk):
@@ -289,8 +309,15 @@ def _squared(chunk):
     return LinearChunk(X, *kept, chunk.intercept**2, lift)
 
 
-def _kept(values, valid):
-    """Return the values with those of null rows set to zero, in place."""
+def _kept(values, valid, chunk=None):
+    """Return the values with those of null rows set to zero, times what rows count, in place."""
     if not valid.all():
         values[~valid] = 0.0
+    return values if chunk is None else _times_counts(values, chunk)
+
+
+def _times_counts(values, chunk):
+    """Return one value of every row, or several, times what the rows count, in place."""
+    if chunk.weight is not None:
+        values *= chunk.weight if values.ndim == 1 else chunk.weight[:, None]
     return values

@@ -45,6 +45,8 @@ class Regularised:
     center: Any = None
     row_l1: float = math.inf
     row_terms: int | None = None
+    most_rows: int | None = None
+    of_groups: bool = False
 
     def __post_init__(self):
         if self.center is not None:
@@ -81,7 +83,15 @@ class Regularised:
         return self.loss.n_outputs * self.n_coefs
 
     def bounds(self, n_rows, linear=None):
-        """Return the public constants of the objective."""
+        """Return the public constants of the objective.
+
+        Raises
+        ------
+        ValueError
+            If there may be more rows than what is computed is certified for.
+        """
+        if self.most_rows is not None and n_rows > self.most_rows:
+            raise ValueError(f"most_rows must be at least {n_rows}; got {self.most_rows!r}.")
         return objective_bounds(
             self.loss,
             n_rows=n_rows,
@@ -104,6 +114,7 @@ class Regularised:
             row_terms=self.row_terms,
             center=self.center,
             linear=linear,
+            most_rows=self.most_rows,
         )
         smooth = math.isfinite(self.loss.smoothness)
         return (minimize_smooth if smooth else minimize_nonsmooth)(
@@ -163,6 +174,13 @@ def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
     as others in the l1 norm: G and h are those of the loss within. Where they are infinite
     there is bound (i) alone. Part (ii) needs no second derivative: a residual that is
     Lipschitz in the prediction changes by a mean curvature B times the change of it.
+
+    Groups. Let a row count c_i in [0, 1], and those of a group at most 1 together. The parts of v
+    are means of gradients of rows, and of zero: no longer, in either norm. A is the sum of all
+    ``c_i B_i (x) x_i x_i'`` over groups that both data sets have, at most n - 1: its eigenvalues
+    are at most ``(n - 1) H X^2``. Cauchy's inequality has ``sum_i c_i <= n - 1`` in the place of
+    the number of rows: ``|A u|_1 <= R sum_i c_i sqrt(h q_i)``, which is at most
+    ``R sqrt((n - 1) h sum_i c_i q_i)``, q_i being ``(U x_i)' B_i (U x_i)``; that sum is u' A u.
     """
     reach = moved * loss.lipschitz * row_norm
     dense = math.sqrt(loss.n_outputs * n_coefs) * reach / ridge
@@ -178,6 +196,8 @@ def l1_shift(loss, *, ridge, n_rows, n_coefs, row_norm, row_l1, moved):
 
 class Minimizer(Regularised):
     """Minimiser of sum of losses + ridge/2 |w - center|^2, within a public distance.
+
+    A loss counts as often as its row does.
 
     Parameters
     ----------
@@ -200,6 +220,11 @@ class Minimizer(Regularised):
     row_l1, row_terms : float and int, default=inf and None
         Bounds on the l1 norm and on the non-zeros of a row, the intercept included, if
         there are any: the rows must keep them.
+    most_rows : int, default=None
+        Public number that all rows together count no more than. None is how many there are, which
+        is for rows that count 1 each, and of which that is public.
+    of_groups : bool, default=False
+        Whether what is protected is a group of rows, which count at most 1 together.
     """
 
     @property
@@ -234,6 +259,14 @@ class Minimizer(Regularised):
         most min(L X, clip), L being that of the loss within; there need be no L, and no bound
         on the targets. Replace-one is attained by a row whose target changes from far above
         to far below its predictions.
+
+        Groups, and weights. Let rows count c_i in [0, 1], and those of a group at most 1 together;
+        neighbours differ in all rows of one group, their number and what they count included. Then
+        h is the sum of its losses times c_i, or the difference of two such sums. Subgradients of
+        it are means of those of rows, and of zero, hence no longer: S is the same, and so is the
+        rest. Nothing here is divided by a number of rows: under add-remove S is that of zero-out,
+        for h is the loss of a row, or group, that is only there. What is computed is certified for
+        rows that count at most `most_rows` together, which bounds `n_rows`.
 
         The l1 sensitivity is that of the exact minimisers, proved in `l1_shift`, plus
         2 sqrt(size) tolerance, by Cauchy's inequality for the two errors.
@@ -306,20 +339,29 @@ class PerturbedMinimizer(Regularised):
         least ``ridge``, add at most ``sum log(1 + a_i X^2 / ridge)`` to the
         log-determinant, which is largest where the a_i are equal. With one output A =
         a (1 - a) / temperature at a residual of size a: the two are tied.
+
+        A row that counts c in [0, 1] has c times that gradient and Hessian: the first is a convex
+        combination as before, and the trace is at most t. The rows of a group count at most 1
+        together: its gradient is a mean of those of rows, and of zero, and its Hessian a mean of
+        matrices of trace at most ``t X^2``, of any rank up to the number of coefficients, p. So the
+        log-determinant grows by at most ``p log(1 + t X^2 / (p ridge)) <= t X^2 / ridge``.
+        `skdp.privacy.laws.objective` has what follows from a mean of gradients, and of tied ones.
         """
         square = self.row_norm**2 / self.ridge
         corners = self.loss.corners
+        rank = self.size if self.of_groups else corners
         bounds = self.bounds(n_rows)
         return Influence(
             rows=1 if adjacency == "zero-out" else 2,
             reach=self.loss.lipschitz * self.row_norm,
             corners=corners,
-            log_det=corners * math.log1p(self.loss.trace * square / corners),
+            log_det=rank * math.log1p(self.loss.trace * square / rank),
             slope=square / self.loss.temperature if self.loss.tied else math.inf,
             ridge=self.ridge,
             distance=self.tolerance,
             bound=bounds.center_norm + bounds.reach + self.tolerance,
             theorem="a row's gradient has norm <= L X; density of the exact minimiser",
+            of_groups=self.of_groups,
         )
 
     def minimise(self, rows, linear):
@@ -370,5 +412,6 @@ class PerturbedMinimizer(Regularised):
             row_norm=self.row_norm,
             row_terms=self.row_terms,
             center=self.center,
+            most_rows=self.most_rows,
         )
         return objective.gradient(w), float(np.linalg.slogdet(objective.hessian(w))[1])

@@ -41,7 +41,8 @@ class Bounds:
     Parameters
     ----------
     n_rows, n_coefs, n_outputs : int
-        Numbers of rows, of coefficients per output that a row may touch, and of outputs.
+        Numbers of rows, or what they count together at most; of coefficients per output that a
+        row may touch; and of outputs.
     row_norm : float
         Bound X on the norm of a row.
     lipschitz, smoothness, start_loss : float
@@ -437,7 +438,7 @@ def solve_with_cvxpy(objective, start, met):
     """
     import cvxpy
 
-    V, target, norm = objective.explicit()
+    V, target, norm, counts = objective.explicit()
     known = getattr(objective.loss, "targets", None)
     target = known(target, norm) if known else target
     reach = objective.bounds.reach
@@ -445,29 +446,28 @@ def solve_with_cvxpy(objective, start, met):
     w = objective.center + reach * u
     penalty = objective.ridge / 2 * reach**2 * cvxpy.sum_squares(u)
     penalty += reach * (objective.linear @ u)
-    losses = _losses(cvxpy, objective.loss, V, w, target)
+    losses = counts @ _losses(cvxpy, objective.loss, V, w, target)
     problem = cvxpy.Problem(cvxpy.Minimize((losses + penalty) / max(1, V.shape[0])))
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return objective.center + reach * np.asarray(u.value)
 
 
 def _losses(cvxpy, loss, V, w, target):
-    """Return the sum of the losses of rows V, an expression in w."""
+    """Return the losses of rows V, an expression in w."""
     if hasattr(loss, "slopes"):
         # two slopes: a line, and what is beyond the kink
         distance, a, b = loss.slopes(np.zeros(V.shape[0]), target)
         beyond = V @ w + distance
-        return cvxpy.sum(cvxpy.multiply(a, beyond) + cvxpy.multiply(b - a, cvxpy.pos(beyond)))
+        return cvxpy.multiply(a, beyond) + cvxpy.multiply(b - a, cvxpy.pos(beyond))
     K, T = loss.n_outputs, loss.temperature
     if K == 1:
         short = loss.margin - cvxpy.multiply(target, V @ w)
-        each = cvxpy.pos(short) if T == 0.0 else T * cvxpy.logistic(short / T)
-        return cvxpy.sum(each)
+        return cvxpy.pos(short) if T == 0.0 else T * cvxpy.logistic(short / T)
     z = V @ cvxpy.reshape(w, (K, V.shape[1]), order="C").T
     one = np.eye(K)[target]
     short = z + loss.margin * (1 - one)
     worst = cvxpy.max(short, axis=1) if T == 0.0 else T * cvxpy.log_sum_exp(short / T, axis=1)
-    return cvxpy.sum(worst) - cvxpy.sum(cvxpy.multiply(one, z))
+    return worst - cvxpy.sum(cvxpy.multiply(one, z), axis=1)
 
 
 # Minimisers: attempts by the chosen method, and the certificate.

@@ -459,10 +459,10 @@ def in_rows(X):
     return X.tocsr()
 
 
-def refuse_other_types(X):
+def refuse_other_types(X, but=()):
     """Raise for dates and categories, which scikit-learn would turn into numbers silently.
 
-    And for a frame of polars whose rows are still to be computed.
+    And for a frame of polars whose rows are still to be computed. Types in `but` are let through.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError(
@@ -477,7 +477,7 @@ def refuse_other_types(X):
         dtypes = [X.dtype] if hasattr(X, "dtype") else []
     # a series has one type, and is refused for its dimension
     for place, dtype in enumerate(np.atleast_1d(dtypes)):
-        if str(dtype).lower().startswith(_REFUSED):
+        if str(dtype).lower().startswith(tuple(set(_REFUSED) - set(but))):
             which = f"column {X.columns[place]!r}" if hasattr(X, "columns") else "it"
             raise TypeError(
                 f"X must be numeric: {which} is of type {name_of_type(dtype)}. {_TABLES}"
@@ -513,6 +513,28 @@ def is_table(X):
 def columns_of(X):
     """Return the names of the columns of a data frame or an Arrow table; nothing for others."""
     return list(X.column_names if is_table(X) else getattr(X, "columns", ()))
+
+
+def types_in(X):
+    """Return the types of columns by their names; x0, x1 ... for those of an array."""
+    if isinstance(X, np.ndarray):
+        return {f"x{i}": X.dtype for i in range(X.shape[1])}
+    if is_table(X):
+        return {field.name: field.type for field in X.schema}
+    if hasattr(X, "iloc"):
+        return dict(zip(X.columns, X.dtypes, strict=True))
+    return dict(X.schema)
+
+
+def whole_columns(X):
+    """Return which columns have whole numbers alone, by the types that they say they have.
+
+    The entries of a list do not tell: one of them would decide. False if there are no types.
+    """
+    typed = is_table(X) or isinstance(X, np.ndarray) or hasattr(X, "columns")
+    types = types_in(X).values() if typed and len(X.shape) == 2 else ()
+    whole = [re.match("u?int|bool", str(dtype).lower()) is not None for dtype in types]
+    return np.array(whole or False)
 
 
 def names_of(X):

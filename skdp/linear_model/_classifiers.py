@@ -232,16 +232,16 @@ def _misfits(model, mechanism, solver, problem):
             )
     if problem.unit == "group" and not solver.takes_groups:
         yield (
-            f"groups must be None with {name}: only noisy sums over all rows, of second moments "
-            "and of gradients, can protect all rows of a group; got groups."
+            f"groups must be None with {name}: only noisy sums over all rows, and minimisers of "
+            "such sums, can protect all rows of a group; got groups."
         )
     hidden = hidden_count(model)
     if hidden is not None and not solver.takes_groups:
         what = "adjacency must be 'replace-one' or 'zero-out'"
         yield (
             f"{'sample_weight must be None' if hidden.max_weight else what} with {name}: only "
-            "noisy sums over all rows, of second moments and of gradients, can do with rows that "
-            "count less than 1, or hide how many there are."
+            "noisy sums over all rows, and minimisers of such sums, can do with rows that count "
+            "less than 1, or hide how many there are."
         )
     if model.data_norm is None and "regression" not in solver.tasks:
         yield (
@@ -442,9 +442,9 @@ class PrivateLinearClassifier(
         groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does: each as one over their number. The number of
-            groups is public. Only for "gradient" with all rows in every step. Beside a stream also
-            one of identifiers, or an array. None protects rows. Cross-validators pass groups after
-            ``sklearn.set_config(enable_metadata_routing=True)``; after
+            groups is public. For solvers that release sums over all rows, or minimisers. Beside a
+            stream also one of identifiers, or an array. None protects rows. Cross-validators pass
+            groups after ``sklearn.set_config(enable_metadata_routing=True)``; after
             ``set_fit_request(groups=True)`` it is an error if none come. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
@@ -484,13 +484,15 @@ class PrivateLinearClassifier(
         if class_weight is not None:
             weights = given_weights({} if balanced else class_weight, classes)
 
+        hidden = hidden_count(self)
+
         def planned(n_rows, unit="row"):
             problem = self._problem(n_rows, *shape)
-            problem = replace(problem, unit=unit)
+            bound = 0 if hidden is None else hidden.most
+            problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
             return problem, solver, solver.plan(problem)
 
-        hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         check, scales = self._searched(n_rows, n_features, is_sparse)
         given = self.data_norm is not None and check is None

@@ -313,9 +313,9 @@ class PrivateLinearRegressor(
         groups : {array-like, RowStream, dask array} of shape (n_samples,), default=None
             Whose row it is: numbers, or text. All rows of a group are protected together, whatever
             their number, and count as one row does: each as one over their number. The number of
-            groups is public. Only for "gradient" with all rows in every step. Beside a stream also
-            one of identifiers, or an array. None protects rows. Cross-validators pass groups after
-            ``sklearn.set_config(enable_metadata_routing=True)``; after
+            groups is public. For solvers that release sums over all rows, or minimisers. Beside a
+            stream also one of identifiers, or an array. None protects rows. Cross-validators pass
+            groups after ``sklearn.set_config(enable_metadata_routing=True)``; after
             ``set_fit_request(groups=True)`` it is an error if none come. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
             Private weights of the rows, finite and not negative; only with `max_weight`. Weights
@@ -356,14 +356,16 @@ class PrivateLinearRegressor(
         scaling = getattr(asked or Solver(), "intercept_scaling", None)
         shape = n_features, scaling, leaves_out_zeros(X)
 
+        hidden = hidden_count(self)
+
         def planned(n_rows, unit="row"):
             scales, clipping, problem = self._prepared(n_rows, *shape)
-            problem = replace(problem, unit=unit)
+            bound = 0 if hidden is None else hidden.most
+            problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
             plan = self._planned(problem, solver, self._units(scaling, scales), None)
             return scales, clipping, problem, solver, plan
 
-        hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, clipping, problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)

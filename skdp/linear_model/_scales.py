@@ -711,6 +711,7 @@ def say_of_far(doubts, found, scale, columns, names=None, absent=False):
     """
     what = ["y"] if scale is not None and scale >= _END else []
     longest = _END if columns is None else float(np.linalg.norm(columns.reach))
+    far = np.zeros(0, dtype=int)
     if columns is not None:
         far = np.flatnonzero(columns.seen & (columns.scale >= _END))
         if len(far):
@@ -724,8 +725,8 @@ def say_of_far(doubts, found, scale, columns, names=None, absent=False):
             f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
             "beside them. Divide by a public number, or leave out."
         )
-    if scale is None and (absent or found > longest):
-        # no row is so long, but a null row counts as half a row beyond any norm
+    if scale is None and not len(far) and (absent or found > longest):
+        # no row is so long, but a null row counts as half a row beyond any norm, and in no column
         doubts.noise(
             "most rows seem to have a label that is none of classes, and contribute nothing: "
             "compare classes with y."

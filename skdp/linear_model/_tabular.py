@@ -47,7 +47,7 @@ def dp_tabular_pipeline(
     estimator : {"classifier", "regressor"} or estimator
         The model: `DPLogisticRegression`, `DPLpRegressor`, or an estimator of this library with
         parameters epsilon, delta and adjacency. Of that a copy is used, whose parameters that are
-        named here are set.
+        named here are set; a `budget` of its own is refused.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0, of both steps together.
     delta : float, default=1e-6
@@ -131,6 +131,11 @@ def dp_tabular_pipeline(
     parameters = model.get_params(deep=False)
     if classes is not None and "classes" not in parameters:
         raise ValueError(f"classes are for a classifier; got {a_kind(model)}.")
+    if parameters.get("budget") not in (None, budget):
+        raise ValueError(
+            "budget must be given to dp_tabular_pipeline, which charges both steps to it: the "
+            "estimator has one of its own, which would be charged nothing."
+        )
     parts: list[tuple[float | None, float]] = [(None, delta), (epsilon, delta)]
     if table_share:
         added_up = getattr(budget, "composition", None) == "sum"

@@ -43,6 +43,7 @@ from skdp.local.randomisers.privunit_gaussian import PrivUnitG
 from skdp.local.randomisers.projunit import ProjUnit
 from skdp.local.randomisers.report import LocalReports
 from skdp.local.randomisers.subsets import CategorySubsets
+from skdp.location._histogram import check_sorts
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.samplers import SeededBits, make_bits
@@ -312,7 +313,8 @@ class LocalClient:
         Raises
         ------
         ValueError
-            If the row has another shape, or this object has reported before. Nothing was spent.
+            If the row has another shape, a value of another sort than the categories, such as text
+            beside numbers, or this object has reported before. Nothing was spent.
         BudgetError
             If the budget has less left. Nothing was spent.
         """
@@ -446,6 +448,8 @@ class LocalClient:
                 f"row must be an array of shape ({self.n_features},), of the values of one person; "
                 f"got {shape}."
             )
+        if wanted is object:
+            check_sorts(X[None], self.rows.categories, of_objects=True)
         return X[None]
 
     def _check_sizes(self):

@@ -24,7 +24,7 @@ from skdp.local._moments import add_reports
 from skdp.local._row_domains import CategoryDomain
 from skdp.local.randomisers.report import LocalReports
 from skdp.local.randomisers.subsets import best_subsets
-from skdp.location._histogram import check_categories
+from skdp.location._histogram import check_categories, check_sorts
 from skdp.privacy.books.ledger import Ledger
 
 
@@ -49,8 +49,9 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         Privacy budget of one report in nats, from 1e-6 to 1e6. Every row makes one.
     categories : array-like, default=(0, 1)
         Public categories, at least two: one list for all features, or a list of such lists, one
-        for each. A value that is not in the list reports as one that is drawn at random: add a
-        category for others where there may be such.
+        for each. A value that is not in the list reports as one that is drawn at random, and nobody
+        can tell afterwards: add a category for others where there may be such. A feature all values
+        of which are of another sort, such as text beside numbers, is refused before any report.
     positive : bool, default=True
         Whether `frequencies_` are brought to the nearest ones that are not negative and have the
         sum 1; False for unbiased ones.
@@ -175,6 +176,7 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         X = validate_private_data(self, X, dtype=None)
         n_rows, n_features = X.shape
         categories, randomiser = self._plan(n_features)
+        check_sorts(X, categories, of_objects=True)
         domain = CategoryDomain(categories)
         query, sums = LocalReports(domain.vectors, randomiser), domain.sums(randomiser.size)
         with open_gate(

@@ -27,6 +27,7 @@ from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed,
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism
@@ -56,6 +57,56 @@ def check_categories(categories, n_features):
         )
         made.append(np.array(values, dtype=None if alike else object))
     return made
+
+
+def check_sorts(X, categories, of_objects=False):
+    """Raise if values of a feature are of another sort than all its categories; none is told.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Values of any type.
+    categories : list of ndarray
+        Those of every feature.
+    of_objects : bool, default=False
+        Whether objects are looked at, too. Their type tells nothing: one row could decide.
+    """
+    for j, own in enumerate(categories):
+        if X.dtype.kind == "O" and not of_objects:
+            return
+        sorts, listed = _sorts_of(X[:, j]), _sorts_of(own)
+        if not sorts & listed:
+            raise ValueError(
+                f"categories must be such as the features have: those of feature {j} are "
+                f"{' and '.join(sorted(listed))}, and its values {' and '.join(sorted(sorts))}, so "
+                f"that no row is in any; got {own.tolist()!r}."
+            )
+
+
+def _sorts_of(values):
+    """Return of what sorts the values of a feature are."""
+    if values.dtype.kind in "biufU":
+        return {"text" if values.dtype.kind == "U" else "numbers"}
+    sorts = ((str, "text"), (Real, "numbers"), (object, "other objects"))
+    return {next(name for kind, name in sorts if isinstance(v, kind)) for v in values.tolist()}
+
+
+def empty_lists(counts, noise, n_rows):
+    """Return the positions of lists of categories that hold next to no row, by released counts.
+
+    Parameters
+    ----------
+    counts : list of ndarray
+        Released counts of every list.
+    noise : float
+        Standard deviation of the noise of a count.
+    n_rows : int
+        Number of rows or groups.
+    """
+    least = [3 * noise * math.sqrt(len(own)) for own in counts]
+    totals = [float(own.sum()) for own in counts]
+    pairs = enumerate(zip(totals, least, strict=True))
+    return [j for j, (total, few) in pairs if total < few < n_rows / 2]
 
 
 def category_places(X, categories):
@@ -226,7 +277,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
         of every feature, as `DPMean` does.
     categories : array-like, default=None
         Public categories, at least two, whose rows are counted instead of bins: one list for all
-        features, or a list of such lists, one for each. Values that are in none are not counted.
+        features, or a list of such lists, one for each. Values that are in none are not counted; an
+        array of text beside numbers, or the other way round, is refused.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
@@ -266,7 +318,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
     PrivacyWarning
         If a promise is next to none, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range, by public numbers.
+        If there are too few rows for a private range, by public numbers, or next to none is in any
+        category, by the released counts.
 
     See Also
     --------
@@ -390,6 +443,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         edges, categories, ranges = None, None, None
         if self.categories is not None:
             categories = check_categories(self.categories, n_features)
+            check_sorts(X, categories)
             if self.bounds is not None:
                 doubts.promise("bounds have no effect beside categories: give one of them.")
         elif np.ndim(bins):
@@ -432,11 +486,18 @@ class DPHistogram(PlanMixin, BaseEstimator):
             cells, beyond = (edges, 1) if edges else (categories or [], 0)
             sizes = [len(own) - beyond for own in cells]
             counts = curator.release(CellCounts(tuple(sizes)), LaplaceMechanism(left))
-            noise = curator.ledger.releases[-1].noise.scale
+            noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
+            parts = np.split(counts, np.cumsum(sizes)[:-1])
+            empty = empty_lists(parts, noise, n_rows) if categories else ()
+            if len(empty):
+                doubts.noise(
+                    f"next to no {unit} is in any of the categories of feature(s) "
+                    f"{some_of(empty)}, by the released counts: compare categories with the values."
+                )
         # 6. attributes: what was released, and what is public
         heaviest = largest_weight(self) or 1.0
-        self.counts_ = np.split(heaviest * counts, np.cumsum(sizes)[:-1])
-        self.standard_error_ = heaviest * math.sqrt(2) * noise
+        self.counts_ = [heaviest * own for own in parts]
+        self.standard_error_ = heaviest * noise
         self.bin_edges_, self.categories_ = edges, categories
         return self
 

@@ -40,6 +40,7 @@ from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator, shares_of_score
 from skdp.location._quantile import (
     check_quantile,
+    even_grid,
     ladder_for,
     ranked_rows,
     release_quantiles,
@@ -86,8 +87,8 @@ class Place:
 
     @property
     def grid(self):
-        """Bounds of the features."""
-        return self.lower, self.upper
+        """Points between the bounds of the features."""
+        return even_grid(self.lower, self.upper)
 
     @classmethod
     def described(cls, estimator, n_features):

@@ -31,6 +31,7 @@ from skdp._quantiles import (
     finest_ladder,
 )
 from skdp._rows.base import bounds_of
+from skdp._rows.streams import whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -92,6 +93,23 @@ def _ranks_away(tau, adjacency, shape):
     return shape[0] * float(1 - worst) / (spread * shape[1])
 
 
+def even_grid(lower, upper, whole=False):
+    """Return equally spaced points between public bounds: (lower, upper, cells) for every column.
+
+    Where values are whole numbers, they are the whole numbers. On a finer grid there are a million
+    points between two of these, all of which nearly have the rank of the one that many rows share.
+    """
+    low, high = np.ceil(lower), np.floor(upper)
+    whole = whole & (high > low) & (high - low <= GRID_CELLS)
+    low, high = np.where(whole, low, lower), np.where(whole, high, upper)
+    return low, high, np.where(whole, high - low, GRID_CELLS).astype(np.int64)
+
+
+def cells_in(grid, column):
+    """Return the cells of a column's grid."""
+    return grid.cells if isinstance(grid, Ladder) else int(grid[2][column])
+
+
 def ranked_rows(X, grid, weight=None):
     """Return rows on a grid.
 
@@ -100,7 +118,7 @@ def ranked_rows(X, grid, weight=None):
     X : ndarray or RowStream of shape (n_rows, n_features)
         Rows.
     grid : Ladder, or tuple of ndarray of shape (n_features,)
-        Floats, or public bounds (lower, upper) of equally spaced points.
+        Floats, or what `even_grid` returns.
     weight : ndarray of shape (n_rows,), default=None
         What rows count; None for 1 each.
     """
@@ -143,13 +161,15 @@ def release_quantiles(curator, tau, grid, epsilon, shape):
     n_rows, n_features = shape
     mechanism = ExponentialMechanism(_share(epsilon, n_features))
     ladder = grid if isinstance(grid, Ladder) else None
-    query = ladder.query if ladder else QuantileRank
-    drawn = np.array(
-        [curator.release(query(column, tau), mechanism)[0] for column in range(n_features)]
+    columns = range(n_features)
+    queries = (
+        ladder.query(column, tau) if ladder else QuantileRank(column, tau, cells_in(grid, column))
+        for column in columns
     )
+    drawn = np.array([curator.release(query, mechanism)[0] for query in queries])
     location = values_on(grid, drawn)
     temperature = curator.ledger.releases[-1].noise.scale
-    points = 2 * (ladder.cells + 1) if ladder else GRID_CELLS + 1
+    points = (1 + bool(ladder)) * (max(cells_in(grid, column) for column in columns) + 1)
     unlikely = math.log(100 * n_features * points)
     worst = float(max(tau, 1 - tau))
     return location, min(unlikely * temperature / n_rows, worst)
@@ -159,9 +179,9 @@ def values_on(grid, positions):
     """Return the values at positions of a grid, one of each coordinate."""
     if isinstance(grid, Ladder):
         return grid.values(positions)
-    lower, upper = grid
-    cell = (upper - lower) / GRID_CELLS
-    location = _shortest(lower + (upper - lower) * (positions / GRID_CELLS), cell)
+    lower, upper, cells = grid
+    cell = (upper - lower) / cells
+    location = _shortest(lower + (upper - lower) * (positions / cells), cell)
     return np.clip(location, lower, upper)
 
 
@@ -314,13 +334,13 @@ def release_several(curator, plan, grid, epsilon, shape):
     """
     n_rows, n_features = shape
     ladder = grid if isinstance(grid, Ladder) else None
-    cells = ladder.cells if ladder else GRID_CELLS
-    heavy = (ladder.zero, cells) if ladder else None
+    heavy = (ladder.zero, ladder.cells) if ladder else None
     bits = min(n_rows.bit_length() + 1, _MOST_BITS)
     share = _share(epsilon, n_features)
     laws = [ExponentialMechanism(price) for price in _prices_of_levels(share, plan.spreads)]
     drawn, temperature = np.empty((len(plan.taus), n_features)), 0.0
     for column in range(n_features):
+        cells = cells_in(grid, column)
         found = {Fraction(0): -1, Fraction(1): ((cells + 1) << bits) - 1}
         for level, law in zip(plan.levels, laws, strict=True):
             parts = tuple(
@@ -332,7 +352,7 @@ def release_several(curator, plan, grid, epsilon, shape):
             for (_, tau, _), (position, place) in zip(level, pairs.astype(np.int64), strict=True):
                 found[tau] = (int(position) << bits) + int(place)
         drawn[:, column] = [found[tau] >> bits for tau in plan.taus]
-    points = 2 * (cells + 1) << bits
+    points = 2 * (max(cells_in(grid, column) for column in range(n_features)) + 1) << bits
     unlikely = len(laws) * math.log(100 * drawn.size * points)
     worst = float(max(plan.taus[-1], 1 - plan.taus[0]))
     location = np.array([values_on(grid, positions) for positions in drawn])
@@ -429,9 +449,10 @@ class DPQuantile(LocationEstimator):
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
         for every feature, in order or by name. Values outside are clipped. A null row is not
-        counted. None draws among floats of all magnitudes, from 1e-38 to 3e38: all of single
-        precision, if rows and budget allow (130 rows at ``epsilon=1`` for the median of one
-        feature), or fewer, down to 8 to a power of two.
+        counted. Of columns whose type is one of whole numbers or flags, whole numbers are drawn,
+        with far less error where rows are tied. None draws among floats of all magnitudes, from
+        1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at ``epsilon=1``
+        for the median of one feature), or fewer, down to 8 to a power of two.
     max_weight : float, default=None
         Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
         weights (:ref:`sample_weight`).
@@ -590,10 +611,10 @@ class DPQuantile(LocationEstimator):
         epsilon = check_epsilon(self.epsilon)
         taus, places = check_quantiles(self.quantile)
         # 2. validate
+        whole = whole_columns(X)
         X = validate_private_data(self, X, streams=True)
         # 3. plan, from public facts
         n_features, hidden = X.shape[1], hidden_count(self)
-        bounds = None if self.bounds is None else bounds_of(self, n_features)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
         if unit == "group" or hidden is not None:
             most = n_rows if hidden is None else hidden.most
@@ -602,7 +623,10 @@ class DPQuantile(LocationEstimator):
         plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
         away = plan.ranks_away(shape) * epsilon
         ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
-        grid = ladder if bounds is None else bounds
+        grid = ladder
+        if self.bounds is not None:
+            lower, upper = bounds_of(self, n_features)
+            grid = even_grid(lower, upper, whole)
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"
@@ -619,6 +643,8 @@ class DPQuantile(LocationEstimator):
             location, bound = plan.run(curator, grid, epsilon, shape)
             say_of_grid(doubts, location[places], grid)
         # 6. attributes: what was released, and what is public
+        if grid is ladder:
+            location = np.where(whole, np.rint(location), location)
         self.location_ = location[places if np.ndim(self.quantile) else 0]
         self.error_bound_ = bound
         return self

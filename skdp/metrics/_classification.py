@@ -32,6 +32,7 @@ from skdp.metrics._scores import (
     HeldOutScores,
     ScoreTerms,
     apart,
+    check_chances,
     noise_in,
     paired,
     real_column,
@@ -249,8 +250,9 @@ class DPConfusionMatrix(HeldOutScores):
         # refused before a row is looked at
         cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
+        classes = classes_of(estimator)
         found = estimator.predict(X)
-        return cls.from_predictions(y, found, epsilon=epsilon, classes=estimator.classes_, **terms)
+        return cls.from_predictions(y, found, epsilon=epsilon, classes=classes, **terms)
 
     @classmethod
     def from_predictions(
@@ -397,6 +399,17 @@ def given_classes(classes):
     if classes is None:
         raise ValueError("classes must be the public label set, such as model.classes_; got None.")
     return classes
+
+
+def classes_of(estimator):
+    """Return the public label set of a fitted classifier, or raise."""
+    if not hasattr(estimator, "classes_"):
+        check_is_fitted(estimator)
+        raise ValueError(
+            f"estimator must be a classifier; got {a_kind(estimator)}, which has no classes_. "
+            "DPRegressionScores are for numbers."
+        )
+    return estimator.classes_
 
 
 @dataclass(frozen=True)
@@ -674,9 +687,7 @@ class DPClassificationScores(DPConfusionMatrix):
         # refused before a row is looked at
         cls(epsilon, **apart(terms)[-1])
         warn_of_seen_rows(cls.__name__, estimator, X)
-        if not hasattr(estimator, "classes_"):
-            check_is_fitted(estimator)
-        classes = given_classes(getattr(estimator, "classes_", None))
+        classes = classes_of(estimator)
         probabilities = hasattr(estimator, "predict_proba")
         found = estimator.predict_proba(X) if probabilities else estimator.decision_function(X)
         if probabilities and len(classes) == 2:
@@ -715,7 +726,8 @@ class DPClassificationScores(DPConfusionMatrix):
             Public ends of bins of scores, such as quantiles of scores of rows that are public. None
             finds them with 15 % of the budget.
         probabilities : bool, default=True
-            Whether scores are probabilities; they are clipped to [0, 1] then.
+            Whether scores are probabilities, between 0 and 1. False for those of a
+            `decision_function`.
         **terms : dict
             What may be given besides, with a default. `delta` (0.0) in [0, 1): at 0 the noise is
             Laplace, else Gaussian. `groups` (None): whose row it is, for all rows of a person to be
@@ -747,7 +759,9 @@ class DPClassificationScores(DPConfusionMatrix):
         grid = ScoreGrid.of(probabilities, given)
         known, codes, outside, _ = resolve_classes(y_true, given_classes(classes))
         score = _columns_of_scores(y_score, len(codes), len(known))
-        score = np.clip(score, 0.0, 1.0) if probabilities else score
+        if probabilities:
+            check_chances(score, "y_score", "; for scores of another kind give probabilities=False")
+            score = np.clip(score, 0.0, 1.0)
         codes = np.where(outside, -1, codes)
         check_groups(asked, groups)
         doubts = Doubts(cls.__name__)
@@ -1174,7 +1188,7 @@ def dp_roc_auc_score(
     classes : array-like of shape (n_classes,)
         Public label set.
     probabilities : bool, default=True
-        Whether scores are probabilities.
+        Whether scores are probabilities. False for those of a `decision_function`.
     **terms : dict
         `groups`, `sample_weight`, `adjacency` and others, as for
         :meth:`DPClassificationScores.from_predictions`.

@@ -21,7 +21,7 @@ from skdp._groups import check_groups
 from skdp._rows.base import Box
 from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
 from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike
-from skdp.exceptions import PrivacyWarning
+from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.location._histogram import CellCounts
 from skdp.model_selection._row_scorer import FLOOR
@@ -38,6 +38,8 @@ _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 _UNIT = Box((0.0,), (1.0,))
 # shares of several releases add up to a hair less than the budget
 _HAIR = 1 - 1e-9
+# of probabilities in single precision
+_ROUNDING = 1e-5
 # knots between the bounds of targets, between two of which a row is shared; sums of parts of this
 # size are exact
 _KNOTS, _PART = 33, 2.0**-20
@@ -57,8 +59,13 @@ class ScoreTerms(TypedDict, total=False):
 
 
 def apart(terms: Any) -> tuple[VectorLike | None, VectorLike | None, dict[str, Any]]:
-    """Return the groups and the weights of rows, and the other terms; or raise a ValueError."""
-    rest = dict(terms)
+    """Return the groups and the weights of rows, and the other terms; or raise."""
+    rest, known = dict(terms), sorted(ScoreTerms.__annotations__)
+    if unknown := sorted(set(rest) - set(known)):
+        raise TypeError(
+            f"{unknown[0]} is no keyword of a score: give some of {', '.join(known)}, or those "
+            "that its signature names."
+        )
     groups, weight = rest.pop("groups", None), rest.pop("sample_weight", None)
     if weight is not None and rest.get("max_weight") is None:
         raise ValueError(
@@ -230,6 +237,11 @@ class HeldOutScores:
         return math.sqrt(normal**2 * sampling + law**2 * noise)
 
 
+def paid_for(name, epsilon, rest):
+    """Return what is paid for a function, after which budgets and warnings call it."""
+    return type(name, (HeldOutScores,), {})(epsilon, **rest)
+
+
 def noise_in(ledger):
     """Return the standard deviation of the noise of the last release; public."""
     noise = ledger.releases[-1].noise
@@ -279,6 +291,12 @@ def real_column(values, name, n_rows=None):
     if not np.isfinite(found).all():
         raise ValueError(f"{name} must be finite: it contains NaN or infinity.")
     return found
+
+
+def check_chances(proba, name, remedy=""):
+    """Raise if these are no probabilities, but for rounding: what a model has learned decides."""
+    if proba.min() < -_ROUNDING or proba.max() > 1 + _ROUNDING:
+        raise ValueError(f"{name} must be probabilities, between 0 and 1{remedy}.")
 
 
 def no_label(y):
@@ -449,7 +467,7 @@ def dp_accuracy_score(
     True
     """
     *own, rest = apart(terms)
-    asked = HeldOutScores(epsilon, **rest)
+    asked = paid_for("dp_accuracy_score", epsilon, rest)
     given, found = paired(y_true, y_pred)
     missing = no_label(given)
     hits = _hits(given, found)
@@ -496,6 +514,7 @@ def _chance_of_labels(y_true, y_proba, classes):
         )
     if not np.isfinite(proba).all():
         raise ValueError("y_proba must be finite: it contains NaN or infinity.")
+    check_chances(proba, "y_proba")
     chance = np.clip(proba[np.arange(len(labels)), codes], 0.0, 1.0)
     return np.where(missing, 0.0, chance), missing, proba, codes
 
@@ -555,7 +574,7 @@ def dp_log_loss(
     True
     """
     *own, rest = apart(terms)
-    asked = HeldOutScores(epsilon, **rest)
+    asked = paid_for("dp_log_loss", epsilon, rest)
     if not 0 < as_float(floor) < 1:
         raise ValueError(f"floor must be a number greater than 0 and less than 1; got {floor!r}.")
     chance, missing, *_ = _chance_of_labels(y_true, y_proba, classes)
@@ -612,7 +631,7 @@ def dp_brier_score_loss(
     True
     """
     *own, rest = apart(terms)
-    asked = HeldOutScores(epsilon, **rest)
+    asked = paid_for("dp_brier_score_loss", epsilon, rest)
     _, missing, proba, codes = _chance_of_labels(y_true, y_proba, classes)
     proba = np.clip(proba, 0.0, 1.0)
     right = codes[:, None] == np.arange(proba.shape[1])
@@ -662,9 +681,9 @@ class DPRegressionScores(HeldOutScores):
     by 1 / n of its range at most (zero-out: half of that).
 
     Intervals. How much errors vary is bounded by the released means: ``E r² - (E |r|)²`` for
-    absolute errors, ``m (W² - m)`` for squared ones of mean m and bound W. That of `r2` combines
-    those of the squared error and of the variance of the targets. They are conservative, and
-    shorter the tighter `bounds` and `residual_bound` are.
+    absolute errors; for squared ones by what is possible with both means, below the bound. That of
+    `r2` is Fieller's, of the squared error and the variance of the targets. They are conservative,
+    and shorter the tighter `bounds` and `residual_bound` are: give both.
 
     Examples
     --------
@@ -785,20 +804,64 @@ class DPRegressionScores(HeldOutScores):
 
         spread = min(error * (1 - error), square + self._width(0.0, s_noise) - error**2)
         self.mean_absolute_error = scored(error, spread, e_noise, most)
-        self.mean_squared_error = scored(square, square * (1 - square), s_noise, most**2)
+        squares = _most_spread(max(error - self._width(0.0, e_noise), 0.0), square)
+        self.mean_squared_error = scored(square, squares, s_noise, most**2)
         # of targets in units of half the distance of the bounds
         place = 2 * first - 1
         variance = float(np.clip(second - place**2, 0.0, 1.0))
         loud = p_noise + (4 * place) ** 2 * f_noise
-        # a mean moves by 2 / sqrt(n) in these units at most, a square by half of that
-        sampled = min(second * (1 - second), 0.25) + (2 * place) ** 2 * variance
-        wide = self._width(2 * sampled / self.n_rows, loud)
-        ends = [end / half**2 for end in self.mean_squared_error.interval]
-        ratio = square * (most / half) ** 2
-        r2 = 1 - ratio / variance if variance > 0 else -math.inf
-        lowest = 1 - ends[1] / (variance - wide) if variance > wide else -math.inf
-        highest = 1 - ends[0] / min(variance + wide, 1.0)
-        self.r2 = DPScore(r2, (min(lowest, r2), max(highest, r2)), self.confidence_level)
+        # no square of a distance from the mean is longer than (1 + |place|)^2
+        sampled = variance * ((1 + abs(place)) ** 2 - variance) / self.n_rows
+        unit = (most / half) ** 2
+        total = (variance, sampled, loud)
+        errors = unit**2 * squares / self.n_rows, unit**2 * s_noise
+        low, _ = self._quotient((unit * square, *errors), total)
+        _, high = self._quotient((unit * (square + few / 2), *errors), total)
+        r2 = 1 - unit * square / variance if variance > 0 else -math.inf
+        self.r2 = DPScore(r2, (min(1 - high, r2), max(1 - low, r2)), self.confidence_level)
+        _say_of_no_end(self, "r2", self.r2.interval)
+
+    def _quotient(self, part, total):
+        """Return the interval of the quotient of two means, by Fieller's theorem.
+
+        It holds every q for which part - q total is no further from 0 than its errors explain.
+        Those of sampling may go together; noises are independent. Means come with both variances.
+        """
+        (top, top_rows, top_noise), (whole, rows, noise) = part, total
+        z, law = self._width(1.0, 0.0) ** 2, self._width(0.0, 1.0) ** 2
+        # a q^2 - 2 b q + c <= 0
+        a = whole**2 - z * rows - law * noise
+        b = top * whole + z * math.sqrt(top_rows * rows)
+        c = top**2 - z * top_rows - law * top_noise
+        far = b + math.sqrt(max(b**2 - a * c, 0.0))
+        return max(c, 0.0) / far if far > 0 else 0.0, far / a if a > 0 else math.inf
+
+
+def _say_of_no_end(asked, name, interval):
+    """Warn if noise may be all that targets differ by; released numbers decide."""
+    if math.isinf(interval[0]):
+        warnings.warn(
+            f"{type(asked).__name__}: noise may be all that the targets differ by, so that the "
+            f"interval of {name} has no lower end. Give tighter bounds and a residual_bound, or "
+            "use more rows or a larger epsilon.",
+            NoisyEstimateWarning,
+            stacklevel=level_of_caller(),
+        )
+
+
+def _most_spread(mean, square):
+    """Return the largest variance of squares of numbers in [0, 1], by mean and mean square.
+
+    All but a part of them, which are 1, are equal then: of given first two moments that has the
+    largest fourth one. Means have noise: those that no numbers have are moved up.
+    """
+    mean = max(mean, square)
+    square = max(square, mean**2)
+    if square >= 1:
+        return 0.0
+    ones = (square - mean**2) / (1 - 2 * mean + square)
+    others = (mean - square) / (1 - mean)
+    return max(ones + (1 - ones) * others**4 - square**2, 0.0)
 
 
 def _in_bounds(y_true, y_pred, bounds, residual_bound):
@@ -871,7 +934,8 @@ def dp_mean_absolute_error(
     >>> 0.4 < error < 0.6
     True
     """
-    return _mean_residual(y_true, y_pred, epsilon, residual_bound, 1, terms)
+    name = "dp_mean_absolute_error"
+    return _mean_residual(name, y_true, y_pred, epsilon, residual_bound, 1, terms)
 
 
 def dp_mean_squared_error(
@@ -920,13 +984,14 @@ def dp_mean_squared_error(
     >>> 0.2 < error < 0.3
     True
     """
-    return _mean_residual(y_true, y_pred, epsilon, residual_bound, 2, terms)
+    name = "dp_mean_squared_error"
+    return _mean_residual(name, y_true, y_pred, epsilon, residual_bound, 2, terms)
 
 
-def _mean_residual(y_true, y_pred, epsilon, residual_bound, power, terms):
+def _mean_residual(name, y_true, y_pred, epsilon, residual_bound, power, terms):
     """Release the mean of a power of absolute residuals."""
     *own, rest = apart(terms)
-    asked = HeldOutScores(epsilon, **rest)
+    asked = paid_for(name, epsilon, rest)
     most = as_float(residual_bound)
     if not 0 < most < 1e150:
         raise ValueError(
@@ -1054,7 +1119,7 @@ def dp_d2_absolute_error_score(
     True
     """
     *own, rest = apart(terms)
-    asked = HeldOutScores(epsilon, **rest)
+    asked = paid_for("dp_d2_absolute_error_score", epsilon, rest)
     far, place, most, half = _in_bounds(y_true, y_pred, bounds, residual_bound)
     nobody = np.zeros(len(far), dtype=bool)
     columns = [far, (place + 1) / 2]
@@ -1080,4 +1145,5 @@ def dp_d2_absolute_error_score(
     lowest = 1 - unit * min(error + side + few / 2, 1.0) / least if least > 0 else -math.inf
     highest = 1 - unit * max(error - side, 0.0) / min(max(away, 0.0) + wide, 0.5)
     interval = min(lowest, d2), max(highest, d2)
+    _say_of_no_end(asked, "d2", interval)
     return DPScore(d2, interval, asked.confidence_level, asked)

@@ -23,6 +23,7 @@ from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
+from skdp._rows.streams import types_in
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -32,9 +33,10 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import CellCounts
+from skdp.location._histogram import CellCounts, empty_lists
 from skdp.location._quantile import (
     check_quantiles,
+    even_grid,
     plan_quantiles,
     quantiles_of_parts,
     say_of_grid,
@@ -47,7 +49,6 @@ from skdp.preprocessing._table import (
     column_of,
     column_values,
     column_words,
-    types_in,
     word_places,
 )
 from skdp.privacy.books.ledger import Ledger
@@ -318,6 +319,15 @@ class TableSummary(BaseEstimator):
             if sizes:
                 curator.map_rows(partial(_as_cells, nullable=nullable))
                 counts = curator.release(CellCounts(sizes), LaplaceMechanism(prices["cells"]))
+                noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
+                parts = np.split(counts, np.cumsum(sizes)[:-1])[: len(listed)]
+                empty = empty_lists(parts, noise, n_rows)
+                if empty:
+                    doubts.noise(
+                        f"next to no {unit} has one of the categories of the column(s) "
+                        f"{_names(listed, empty)}, by the released counts: compare them with the "
+                        "values."
+                    )
             present = np.full(len(numbers), float(n_rows))
             if nullable:
                 present[nullable] = np.clip(counts[len(counts) - len(nullable) :], 1.0, n_rows)
@@ -640,14 +650,14 @@ def _as_whole(found, whole, grid):
     """Return percentiles, those of whole numbers as such: a draw may fall between two of them."""
     nearest = np.rint(found)
     if not isinstance(grid, Ladder):
-        nearest = np.clip(nearest, *grid)
+        nearest = np.clip(nearest, *grid[:2])
     return np.where(whole, nearest, found)
 
 
 def _public_ends(columns):
-    """Return the public ends of columns; without bounds those of the calendar, for dates."""
+    """Return the grid between public ends; without bounds those of the calendar, for dates."""
     ends = np.array([column.bounds or _CALENDAR for column in columns], dtype=np.float64)
-    return ends[:, 0], ends[:, 1]
+    return even_grid(*ends.T, np.array([column.whole for column in columns]))
 
 
 def _plan_of(epsilon, taus, planned, shape, columns):

@@ -30,7 +30,7 @@ from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
-from skdp._rows.streams import is_table, name_of_type
+from skdp._rows.streams import is_table, name_of_type, types_in
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -39,6 +39,7 @@ from skdp._sklearn import (
     check_feature_names_in,
     effective_n_threads,
     fit_context,
+    is_missing,
     validate_private_data,
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
@@ -151,17 +152,6 @@ def table_schema(X, bounds=None, categories=None):
     if both:
         raise ValueError(f"column {min(both, key=str)!r} is in bounds and in categories: drop one.")
     return tuple(column_of(label, dtype, given) for label, dtype in types.items())
-
-
-def types_in(X):
-    """Return the types of columns by their names; x0, x1 ... for those of an array."""
-    if isinstance(X, np.ndarray):
-        return {f"x{i}": X.dtype for i in range(X.shape[1])}
-    if is_table(X):
-        return {field.name: field.type for field in X.schema}
-    if hasattr(X, "iloc"):
-        return dict(zip(X.columns, X.dtypes, strict=True))
-    return dict(X.schema)
 
 
 def column_of(label, dtype, given):
@@ -312,13 +302,6 @@ def _moment(value):
     if isinstance(value, float):
         raise TypeError
     return value
-
-
-def is_missing(value):
-    """Return whether a value stands for none: None, NaN, or what pandas has for it."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and value != value
 
 
 def as_word(value):

@@ -71,7 +71,8 @@ class Solver(BaseEstimator):
     moves_rows : bool
         Whether it moves the rows, which gives them their constant feature and makes them dense.
     takes_groups : bool
-        Whether all that it releases are sums over all rows, of which a group may add a mean.
+        Whether all that it releases are sums over all rows, of which a group may add a mean, or
+        minimisers of such sums. Weights of rows, and a secret number of them, need no more.
 
     See Also
     --------
@@ -333,7 +334,7 @@ def _l1(problem, ridge):
     return l1_shift(
         problem.loss,
         ridge=ridge,
-        n_rows=problem.n_rows,
+        n_rows=problem.most_rows,
         n_coefs=problem.n_coefs,
         row_norm=problem.row_norm,
         row_l1=problem.row_l1,
@@ -392,6 +393,8 @@ class Problem:
         Whether zeros of the rows are not stored.
     unit : {"row", "group"}
         What is protected; with groups `n_rows` is how many there are.
+    bound_on_rows : int
+        What rows count together at most; 0 for `n_rows`, which may be a noisy number.
     is_made_up : bool
         Whether rows are made up for a plan, which has the most steps that there may be.
     """
@@ -416,7 +419,13 @@ class Problem:
     longest_row: float = 1.0
     is_sparse: bool = False
     unit: str = "row"
+    bound_on_rows: int = 0
     is_made_up: bool = False
+
+    @property
+    def most_rows(self):
+        """What rows count together at most."""
+        return self.bound_on_rows or self.n_rows
 
     @property
     def priced(self):
@@ -511,7 +520,7 @@ class Problem:
         """
         bounds = objective_bounds(
             self.loss,
-            n_rows=self.n_rows,
+            n_rows=self.most_rows,
             n_coefs=self.n_coefs,
             row_norm=self.row_norm,
             ridge=ridge,

@@ -40,7 +40,8 @@ class Objective(Solver):
     -----
     The linear term is Gaussian, or has K-norm noise at delta 0, where it is the default for
     smooth losses. Privacy rests on a penalty: ``C=np.inf`` leaves it to the plan, and one that
-    is too weak for epsilon is refused.
+    is too weak for epsilon is refused. Groups of rows need a little more noise, mostly less
+    than 1 %.
 
     References
     ----------
@@ -63,6 +64,7 @@ class Objective(Solver):
 
     word = "objective"
     mechanism = "objective"
+    takes_groups = True
     tasks = ("classification",)
     needs_second_derivative = (
         "its proof bounds the Jacobian of the minimiser by that derivative. Smoothing costs "
@@ -138,7 +140,7 @@ class ObjectiveFit(RidgeFit):
         mechanism = ObjectivePerturbation(problem.epsilon, problem.delta)
         # the noise does not depend on the tolerance, nor the tolerance on the data
         query = self._query(1.0)
-        facts = query.sensitivity(problem.adjacency, problem.n_rows)
+        facts = query.sensitivity(problem.adjacency, problem.most_rows)
         longest = mechanism.longest_term(facts, query.size)
         query = self._query(problem.tolerance(self.ridge, longest_linear=longest))
         released = curator.release(query, mechanism)
@@ -149,7 +151,8 @@ class ObjectiveFit(RidgeFit):
         problem = self.problem
         return PerturbedMinimizer(
             problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.minimizer,
-            row_terms=problem.row_terms,
+            row_terms=problem.row_terms, most_rows=problem.most_rows,
+            of_groups=problem.unit == "group",
         )  # fmt: skip
 
 
@@ -165,8 +168,9 @@ def free_ridge(problem):
 def weakest_ridge(problem):
     """Return a penalty below which the determinant would take more than half of epsilon."""
     loss, square = problem.loss, problem.row_norm**2
-    share = min(problem.epsilon / 2 / loss.corners, 700.0)
-    ridge = loss.trace * square / loss.corners / math.expm1(share)
+    rank = problem.size if problem.unit == "group" else loss.corners
+    share = min(problem.epsilon / 2 / rank, 700.0)
+    ridge = loss.trace * square / rank / math.expm1(share)
     return min(ridge, free_ridge(problem)) if loss.tied else ridge
 
 

@@ -4,8 +4,9 @@
 
 The minimiser of a sum with strength of convexity r moves by at most ``gradient sensitivity /
 r`` (Chaudhuri, Monteleoni and Sarwate 2011). It is computed to a certified precision, which is
-part of the sensitivity. The noise is Gaussian, or K-norm or Laplace noise at delta 0; its default
-penalty is that of `skdp.solvers.base`.
+part of the sensitivity. A group of rows, each of which counts less, moves it by no more than one
+row, and a bound on their number is enough, so that it may be a secret. The noise is Gaussian, or
+K-norm or Laplace noise at delta 0; its default penalty is that of `skdp.solvers.base`.
 """
 
 import math
@@ -51,7 +52,7 @@ class Output(Solver):
     Notes
     -----
     Privacy rests on a penalty: ``C=np.inf`` (``l2=0``) leaves it to the plan. At delta 0 it is
-    the default for losses with kinks.
+    the default for losses with kinks. A group of rows moves the minimiser no further than a row.
 
     References
     ----------
@@ -74,6 +75,7 @@ class Output(Solver):
 
     word = "output"
     mechanism = "output"
+    takes_groups = True
     unused = {
         "max_iter": "it has no steps",
     }
@@ -149,7 +151,9 @@ _CVXPY_LIMIT = 20_000
 
 def _is_small_and_kinked(problem):
     """Return whether a minimiser is cvxpy's, from public facts."""
-    return math.isinf(problem.loss.smoothness) and problem.n_rows * problem.size <= _CVXPY_LIMIT
+    # nobody knows how many rows groups have
+    few = problem.unit == "row" and problem.n_rows * problem.size <= _CVXPY_LIMIT
+    return few and math.isinf(problem.loss.smoothness)
 
 
 _PURE = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism}
@@ -170,6 +174,7 @@ class OutputFit(RidgeFit):
         query = Minimizer(
             problem.loss, self.ridge, problem.n_coefs, problem.row_norm, tolerance, self.minimizer,
             row_l1=problem.row_l1 if law == "laplace" else math.inf, row_terms=problem.row_terms,
+            most_rows=problem.most_rows,
         )  # fmt: skip
         if law == "gaussian":
             mechanism = GaussianMechanism(problem.mu)

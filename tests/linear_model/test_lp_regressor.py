@@ -1070,7 +1070,7 @@ def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):
     def full(world):
         """Return the score and the log-probability of every position, in halves of a rank."""
         rows = admit(np.ones((n_rows, 1)), world)
-        starts, counts, steps = candidates(query.positions(rows), _half(), query.cells)
+        starts, counts, steps = candidates(query.ranked(rows)[0], _half(), query.cells)
         logs = law(steps, counts, noise.scale, 2)
         score, log = np.empty(5), np.empty(5)
         for start, count, step, value in zip(starts, counts, steps, logs, strict=True):
@@ -1098,6 +1098,55 @@ def test_medians_of_all_small_neighbours_keep_the_spread(n_rows, adjacency):
     assert spread == query.sensitivity(adjacency, n_rows).spread or n_rows < 2
 
 
+@every_adjacency
+def test_medians_of_groups_count_what_their_rows_count(adjacency):
+    query = TargetMedian(-2.0, 1.0, 4)
+    stated = query.sensitivity(adjacency, 3)
+    rng, places, spread = np.random.default_rng(0), np.arange(5.0)[:, None], 0.0
+    for _ in range(200):
+        others = rng.choice([-2.0, 0.0, 1.0, 9.0, MAGNITUDE_NAN], 3)
+        scores, sizes = [], (rng.integers(1, 4), rng.integers(1, 4))
+        for side, size in enumerate(sizes):
+            gone = side == 1 and adjacency == "zero-out"
+            value = MAGNITUDE_NAN if gone else rng.choice([-2.0, 9.0])
+            y = np.append(np.full(size, value), others)
+            counts = np.append(np.full(size, [0, 1.0, 0.5, 0.25][size]), [0.5, 0.5, 0.0])
+            rows = regression_rows(np.ones((len(y), 1)), y, 1, counts)
+            scores.append(query.scores_of(rows, places))
+            kept = ~np.isnan(y)
+            position, count = np.clip(y[kept], -2, 2) + 2, counts[kept]
+            naive = [
+                max(
+                    count[position < t].sum() - count.sum() / 2,
+                    count.sum() / 2 - count[position <= t].sum(),
+                    0,
+                )
+                for t in range(5)
+            ]
+            np.testing.assert_array_equal(scores[-1], naive)
+            positions, parts = query.ranked(rows)
+            starts, lengths, steps = candidates(positions, _half(), 4, parts)
+            known = np.empty(5)
+            for start, length, step in zip(starts, lengths, steps, strict=True):
+                known[start : start + length] = step / 2 / PARTS
+            np.testing.assert_array_equal(known, naive)
+        spread = max(spread, np.ptp(scores[1] - scores[0]))
+    assert spread == stated.spread
+
+
+def test_a_median_of_rows_that_count_less_is_drawn_by_its_law():
+    query = TargetMedian(-2.0, 1.0, 4)
+    y, counts = [-2.0, 0.0, 0.0, 1.0, 9.0], np.array([0.5, 0.25, 0.25, 1.0, 0.5])
+    rows = regression_rows(np.ones((5, 1)), np.array(y), 1, counts)
+    noise = ExponentialMechanism(4.0).calibrate(query.sensitivity("replace-one", 5), 1)
+    expected = np.exp(-query.scores_of(rows, np.arange(5.0)[:, None]) / noise.scale)
+    expected, bits, n_draws = expected / expected.sum(), SeededBits(0), 1000
+    drawn = np.bincount(
+        [int(query.draw(rows, noise, bits)[0]) for _ in range(n_draws)], minlength=5
+    )
+    assert np.sum((drawn - n_draws * expected) ** 2 / (n_draws * expected)) < 25
+
+
 def _half():
     from fractions import Fraction
 
@@ -1109,7 +1158,7 @@ def test_draws_of_a_median_follow_the_law():
     query = TargetMedian(-2.0, 1.0, 4)
     rows = admit(np.ones((5, 1)), [-2.0, 0.0, 0.0, 1.0, 9.0])
     noise = ExponentialMechanism(1.0).calibrate(query.sensitivity("replace-one", 5), 1)
-    starts, counts, steps = candidates(query.positions(rows), _half(), 4)
+    starts, counts, steps = candidates(query.ranked(rows)[0], _half(), 4)
     expected = np.repeat(np.exp(law(steps, counts, noise.scale, 2)), counts)[
         np.argsort(
             np.concatenate([np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)])

@@ -176,6 +176,24 @@ def test_tables_of_text_and_numbers():
     np.testing.assert_allclose(model.frequencies_[0], 0.25, atol=0.06)
 
 
+def test_values_of_another_sort_are_refused_before_any_report():
+    for text in (np.full((9, 1), "yes"), np.full((9, 1), "yes", dtype=object), [["yes"]] * 9):
+        with pytest.raises(ValueError, match="feature 0 are numbers, and its values text") as found:
+            LocalDPFrequencies().fit(text)
+        assert "yes" not in str(found.value)
+    with pytest.raises(ValueError, match="feature 1 are text, and its values numbers"):
+        LocalDPFrequencies(categories=[[1, 2], ["1", "2"]]).fit([[1, 1], [2, 2]])
+    # one entry of a list decides about no other
+    model = LocalDPFrequencies(30.0, categories=[0, 1]).fit([[1]] * 2000 + [["x"]])
+    assert model.frequencies_[0][1] > 0.99
+    client = LocalDPFrequencies(categories=TREE).client(n_features=1)
+    for value in (1, None):
+        with pytest.raises(ValueError, match="feature 0 are text, and its values"):
+            client.report([value])
+    assert client.privacy_spent_ == (0.0, 0.0)
+    assert client.report(["yew"])
+
+
 @pytest.mark.parametrize(
     "categories",
     [[1], [1, 1], [], [[1, 2], [3, 4], [5, 6]], [[1, 2], [3]], [[1, 2], 3], ["a", np.nan],

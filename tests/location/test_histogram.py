@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Histograms: bins as numpy has them, categories, sensitivities that are attained, ranges."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,38 @@ def test_categories_of_text_and_numbers():
     assert list(model.feature_names_in_) == ["tree", "n"]
     with pytest.warns(PrivacyWarning, match="bounds have no effect beside categories"):
         DPHistogram(5.0, categories=[1, 2], bounds=(0, 1)).fit(frame[["n"]])
+
+
+def test_one_entry_of_a_list_decides_about_no_other():
+    # numpy makes text of all of them, and no row was in a category
+    for strange in ("x", b"x", 1j, 1.5, True):
+        rows = [[0], [2]] * 50 + [[2], [strange]]
+        counts = DPHistogram(1e6, categories=[0, 2]).fit(rows).counts_[0]
+        np.testing.assert_allclose(counts, [50, 51], atol=0.1)
+
+
+def test_categories_that_no_row_has_are_named():
+    text, named = np.array(["a", "b"] * 200)[:, None], "feature 0 are numbers, and its values text"
+    with pytest.raises(ValueError, match=named):
+        DPHistogram(categories=[0, 1]).fit(text)
+    # the type of objects tells nothing, and one row could decide: released counts tell
+    for rows, listed in ((text.astype(object), [0, 1]), (text, "xy"), (text[:, [0, 0]], "xy")):
+        with pytest.warns(NoisyEstimateWarning, match=r"no row is in any .* feature\(s\) 0"):
+            DPHistogram(categories=list(listed)).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPHistogram(categories=["a", "y"]).fit(text)
+
+
+def test_what_is_missing_has_one_message():
+    pd = pytest.importorskip("pandas")
+    for dtype in ("string", "category", object):
+        frame = pd.DataFrame({"a": pd.array(["x", None, "y"] * 9, dtype=dtype)})
+        with pytest.raises(ValueError, match="X has missing values"):
+            DPHistogram(categories=["x", "y"]).fit(frame)
+        full = frame.fillna("x")
+        counts = DPHistogram(1e6, categories=["x", "y"]).fit(full).counts_[0]
+        np.testing.assert_allclose(counts, [18, 9], atol=0.1)
 
 
 def test_noise_has_the_stated_standard_error():

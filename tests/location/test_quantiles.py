@@ -70,6 +70,56 @@ def test_ties_are_split_between_parts():
 
 
 @pytest.mark.full
+def whole_table(kind, X):
+    if kind == "pandas":
+        pd = pytest.importorskip("pandas")
+        return pd.DataFrame({"a": pd.array(X[:, 0], dtype="Int64"), "b": X[:, 1] / 2})
+    if kind == "polars":
+        pl = pytest.importorskip("polars")
+        return pl.DataFrame({"a": X[:, 0], "b": X[:, 1] / 2})
+    if kind == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        return pa.table({"a": X[:, 0], "b": X[:, 1] / 2})
+    return X.astype(kind)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint64", "pandas", "polars", "arrow"])
+def test_of_whole_numbers_whole_numbers_are_drawn(kind):
+    X = np.random.default_rng(0).poisson(3, size=(1000, 2)).clip(0, 9)
+    model = DPQuantile(1.0, quantile=DECILES, bounds=(-0.5, 50.7)).fit(whole_table(kind, X))
+    found = model.location_[:, 0]
+    np.testing.assert_array_equal(found, np.rint(found))
+    # a value that many rows share has the ranks of all of them
+    assert np.mean([off(X[:, 0], *pair) for pair in zip(DECILES, found, strict=True)]) < 40
+    if kind in ("pandas", "polars", "arrow"):
+        assert (model.location_[:, 1] % 0.5 != 0).any()
+    # without bounds the nearest whole number
+    found = DPQuantile(4.0, quantile=0.5).fit(whole_table(kind, X)).location_
+    assert found[0] in (2, 3, 4)
+
+
+def test_a_list_does_not_say_that_it_has_whole_numbers():
+    # one entry would decide about the grid
+    X = np.random.default_rng(0).integers(0, 2, size=(40, 1)).tolist()
+    model = DPQuantile(0.1, quantile=[0.4, 0.6], bounds=(0, 1))
+    assert any((model.fit(X).location_ % 1 != 0).any() for _ in range(20))
+    # bounds between which there is no whole number, or one, have the fine grid
+    for bounds in ((0.2, 0.8), (0.5, 1.5)):
+        fitted = DPQuantile(bounds=bounds).fit(np.array(X)).location_
+        assert bounds[0] <= fitted[0] <= bounds[1]
+
+
+def test_the_trace_of_whole_numbers_is_within_the_price():
+    X = np.arange(40)[:, None] % 7
+    other = X.copy()
+    other[3] = 6
+    for quantile in (0.5, [0.25, 0.5, 0.75]):
+        model = DPQuantile(quantile=quantile, bounds=(0, 6))
+        result = trace_privacy(model, X, X_neighbour=other)
+        assert result.passed
+        assert result.share > 0.1
+
+
 def test_they_are_nearer_than_one_after_another(monkeypatch):
     X = rng.lognormal(8, 1, size=(1000, 1))
 

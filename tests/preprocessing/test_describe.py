@@ -148,6 +148,20 @@ def test_too_few_rows_are_said_to_be():
     assert budget.spent == (0.0, 0.0)
 
 
+def test_categories_that_no_row_has_are_named():
+    frame = pd.DataFrame({"plan": ["a", "b"] * 400, "city": ["x", "y"] * 400})
+    with pytest.warns(NoisyEstimateWarning, match=r"next to no row has .* column\(s\) 'city', by"):
+        dp_describe(frame, 1.0, categories={"plan": ["a"], "city": [1, 2]})
+
+
+def test_one_entry_of_a_list_decides_about_no_other():
+    # numpy makes text of all of them: 1.0 was a word that 1 is not
+    for strange in ("x", True, None):
+        rows = [[1.0], [2.0]] * 200 + [[strange]]
+        found = dp_describe(rows, 20.0, categories={"x0": ["1", "2"]}).statistics_["x0"]
+        assert abs(found["count"] - 400) < 5
+
+
 def test_columns_that_are_mostly_missing_are_left_out_by_their_counts():
     table = PEOPLE[["income"]].assign(rare=np.where(np.arange(N) % 9, np.nan, 3.0))
     with pytest.warns(

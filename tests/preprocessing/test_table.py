@@ -565,6 +565,10 @@ def test_where_everything_is_public_the_model_gets_all():
 @pytest.mark.parametrize(("composition", "delta"), [("sum", 1e-6), ("gaussian", 2e-6)])
 def test_both_steps_are_charged_to_a_shared_budget(composition, delta):
     table, budget = made_up(), PrivacyBudget(1.0, delta, composition=composition)
+    own = DPLogisticRegression(classes=[False, True], budget=budget)
+    with pytest.raises(ValueError, match="budget must be given to dp_tabular_pipeline"):
+        dp_tabular_pipeline(own)
+    assert dp_tabular_pipeline(own, budget=budget)[-1].budget is budget
     model = dp_tabular_pipeline("classifier", classes=[False, True], budget=budget)
     model.fit(table, table["left"])
     names = [charge.label for charge in budget.charges]
