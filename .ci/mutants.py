@@ -865,6 +865,21 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "small entries: those of other rows are seen", "SmallEntry.__call__",
+        r"small\.any\(axis=1\)", "np.full(len(small), small.any())",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
+        r"math\.hypot\(problem\.scale_mu, scales\.mu\)", "problem.scale_mu",
+        "tests/linear_model/test_classifiers.py",
+    ),
+    Mutant(
+        "a check of a norm that is not paid for", "PrivateLinearClassifier._problem",
+        r"scales\.mu if check is None else check\.mu", "scales.mu if check is None else 0.0",
+        "tests/linear_model/test_classifiers.py",
+    ),
+    Mutant(
         "searches for several numbers at the noise for one", "SearchedScales._prepaid",
         r"math\.sqrt\(numbers / times\)", "numbers / math.sqrt(times)",
         "tests/linear_model/test_lp_regressor.py",

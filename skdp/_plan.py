@@ -58,7 +58,7 @@ class FitPlan:
     ledger : Ledger
         The releases, as a fit of that shape will have them in `ledger_`; but for sensitivities and
         noise in units that were released before, of which only the ratio is the same. Where a fit
-        may make fewer steps, at the same price, the ledger has the most.
+        may make fewer steps or searches, at the same price, the ledger has the most.
     n_iter : int or None
         Steps, of an estimator that takes steps, at most.
     signal : float or None
@@ -66,7 +66,7 @@ class FitPlan:
         p coefficients and a Gaussian-DP parameter mu of the whole fit, a being 1 under zero-out
         and 2 under replace-one. `outlook` has it in words.
     at_most : bool
-        Whether a fit may make fewer steps, by what it releases first.
+        Whether a fit may make fewer steps or searches, by what it releases first.
     """
 
     name: str
@@ -184,7 +184,8 @@ class PlanMixin:
         fit itself; no `budget` is charged, and the estimator stays as it is. What is released, how
         often and at what price depends on public numbers only, so it will be the same for private
         rows. Units may differ, where they follow from numbers that the fit released before. A fit
-        may make fewer steps at the same price: see `solvers.Preconditioned`.
+        may make fewer steps at the same price, see `solvers.Preconditioned`, and search no scales
+        beside a `data_norm` that passes its check: steps have less noise then.
 
         Parameters
         ----------

@@ -1099,6 +1099,31 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class SmallEntry:
+    """Whether a dense row has a feature that is small, but not 0: 1 or 0.
+
+    Parameters
+    ----------
+    least : float
+        What is not small any more.
+    """
+
+    least: float
+
+    @property
+    def name(self):
+        """What it is."""
+        return f"a feature below {self.least:.3g} that is not 0"
+
+    def __call__(self, chunk):
+        """Return one number for every row."""
+        sizes = np.abs(chunk.X)
+        small = sizes < self.least
+        small &= sizes > 0
+        return small.any(axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True)
 class TargetValue:
     """A row's target, in the units of the data."""
 
@@ -1150,7 +1175,7 @@ class _OfMagnitudes:
 
     Parameters
     ----------
-    magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
+    magnitudes : tuple of RowNorm, SmallEntry, TargetDistance, TargetValue or Columns
         Each maps a chunk to one number per row, or to several, functions of the row alone, to the
         last bit.
     """
@@ -1175,7 +1200,7 @@ class _OfMagnitudes:
         work on it.
         """
         n_rows, d = chunk.X.shape
-        many = any(isinstance(magnitude, Columns) for magnitude in self.magnitudes)
+        many = any(isinstance(one, Columns | SmallEntry) for one in self.magnitudes)
         step = max(_AT_ONCE // d, 1) if many else n_rows
         for start in range(0, n_rows, step):
             part = chunk if step >= n_rows else chunk.taken(slice(start, start + step))
@@ -1198,7 +1223,7 @@ class MagnitudeSides(_OfMagnitudes):
 
     Parameters
     ----------
-    magnitudes : tuple of RowNorm, TargetDistance, TargetValue or Columns
+    magnitudes : tuple of RowNorm, SmallEntry, TargetDistance, TargetValue or Columns
         What gives the numbers of a row.
     thresholds : ndarray of shape (k,) or (m, k)
         What they are compared with, k being how many numbers there are for a row, and m with how

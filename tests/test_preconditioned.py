@@ -271,9 +271,8 @@ def test_large_fits_map_rows_within_products(monkeypatch):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(600, 4)) @ np.diag([1.0, 0.5, 0.3, 0.1]) + 0.2
     y = (X[:, 0] + X[:, 3] > 0).astype(int)
-    model = DPLogisticRegression(
-        epsilon=8.0, data_norm=2.0, classes=[0, 1], max_iter=5, random_state=0
-    )
+    public = {"data_norm": 2.0, "classes": [0, 1], "solver": "preconditioned"}
+    model = DPLogisticRegression(epsilon=8.0, max_iter=5, random_state=0, **public)
     small = clone(model).fit(X, y)
     shorten_chunks(monkeypatch, 50)
     monkeypatch.setattr(preconditioned, "LARGE", 8 * X.size)

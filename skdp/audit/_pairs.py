@@ -256,8 +256,9 @@ class _Rows:
 
 #: rows and features for another label, and where most of the rows lie, and the row in question
 _FLIPPED, _WIDE, _NEAR, _ON_AXIS = 1200, 100, 0.35, 0.7
-#: rows for two directions, and how far they spread along the first feature and along the second
-_TURNED, _LONG, _FLAT = 16_000, 0.14, 0.015
+#: rows for two directions, and how far they spread along the first feature, and a quarter of them
+#: along the second: few enough for a norm that is checked
+_TURNED, _LONG, _FLAT = 16_000, 0.14, 0.03
 #: no more rows than that
 _MOST_ROWS = 200_000
 
@@ -299,7 +300,9 @@ def pairs_among_many(estimator, mu):
     sides = (length * X, y), (length * X, other_y)
     found = [NeighbourPair("one row among many, another label", *sides)]
     y, turn = _in_turn(made.labels, _TURNED / mu)
-    X = np.column_stack([0.5 + _LONG * (1 - 2 * (turn % 2)), _FLAT * (1 - 2 * (turn // 2 % 2))])
+    eighth = turn // 2 % 8
+    spread = 0.5 + _LONG * (1 - 2 * (turn % 2)), _FLAT * (1.0 * (eighth == 0) - (eighth == 4))
+    X = np.column_stack(spread)
     other = X.copy()
     X[0], other[0] = (0.5, math.sqrt(0.75)), (0.5, -math.sqrt(0.75))
     sides = (length * X, y), (length * other, y)

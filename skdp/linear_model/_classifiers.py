@@ -56,6 +56,7 @@ from skdp._typing import (
 from skdp.linear_model._class_weight import given_weights, plan_counts, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
+    plan_norm_check,
     plan_scales,
     say_of_far,
     say_of_scales,
@@ -469,8 +470,8 @@ class PrivateLinearClassifier(
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         asked = asked_solver(self.solver)
-        given = self.data_norm is not None
-        domain = L2Ball(check_radius(self.data_norm)) if given else EveryRow()
+        if self.data_norm is not None:
+            check_radius(self.data_norm)
         X, y = validate_private_data(
             self, X, y, streams=True, classes=self.classes, accept_sparse=self._formats
         )
@@ -493,7 +494,9 @@ class PrivateLinearClassifier(
             return problem, solver, solver.plan(problem)
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        scales = self._scales(n_rows, n_features, is_sparse)
+        check, scales = self._searched(n_rows, n_features, is_sparse)
+        given = self.data_norm is not None and check is None
+        domain = L2Ball(self.data_norm) if given else EveryRow()
         problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
         if balanced:
@@ -514,6 +517,7 @@ class PrivateLinearClassifier(
                 f"the classes, of {n_rows} {unit}s at epsilon={self.epsilon:.4g}. Give public "
                 "weights in a dict, or use more rows or a larger epsilon."
             )
+        n_before = (check is not None) + scales.n_releases + (counts is not None)
         with open_gate(
             self,
             lambda: LinearRows(
@@ -534,17 +538,23 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=self._n_releases(plan) + scales.n_releases + (counts is not None),
-            at_most=plan.at_most,
+            n_releases=self._n_releases(plan) + n_before,
+            at_most=plan.at_most or check is not None,
             doubts=doubts,
         ) as curator:
             norm, found = problem.data_norm, None
-            if not given:
+            # a plan has what may be most
+            kept = check is not None and check.run(curator) and not self._is_made_up
+            if not (given or kept):
                 (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
                 names = getattr(self, "feature_names_in_", None)
                 say_of_far(doubts, norm, None, found, names, absent)
+                if check is not None:
+                    spent = math.hypot(problem.scale_mu, scales.mu) * (1 + 1e-9)
+                    problem = replace(problem, scale_mu=spent)
+            if not given:
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
@@ -570,7 +580,7 @@ class PrivateLinearClassifier(
 
     def _unknown(self):
         """Return the parameters that could have given what is searched about rows."""
-        return ["data_norm"]
+        return ["data_norm"] if self.data_norm is None else []
 
     def _n_releases(self, plan):
         """Return how many releases there are besides those of scales and counts."""
@@ -591,21 +601,34 @@ class PrivateLinearClassifier(
         return norm, found, problem
 
     def _scales(self, n_rows, n_features, is_sparse):
-        """Return the plan of what is found about the rows where no norm is given."""
+        """Return the plan of what is found about the rows where no norm is taken as it is."""
+        given = self.data_norm is not None
         # penalties, bounds and offsets are for the columns as they are
         alone = self.coef_bound is None and math.isinf(self.C)
+        # and so is a norm of CSR rows, or for a solver that somebody has chosen
+        usual = self.solver == "auto" and self.mechanism in ("auto", "gradient")
+        if given and (is_sparse or not usual):
+            alone = False
         return plan_scales(
             self.epsilon,
             self.delta,
             n_rows=n_rows,
             adjacency=self.adjacency,
-            with_radius=self.data_norm is None,
+            with_radius=alone or not given,
             with_scale=False,
             with_center=self.fit_intercept,
-            n_columns=n_features if alone and self.data_norm is None else 0,
+            n_columns=n_features if alone else 0,
             medians_first=self._medians_first,
             is_sparse=is_sparse,
         )
+
+    def _searched(self, n_rows, n_features, is_sparse):
+        """Return the plans of a check of the norm, or None, and of what may be found then."""
+        scales = self._scales(n_rows, n_features, is_sparse)
+        if self.data_norm is None:
+            return None, scales
+        facts = self.epsilon, self.delta, self.adjacency
+        return plan_norm_check(scales, self.data_norm, *facts)
 
     def _in_units(self, problem, data_norm):
         """Return a problem whose penalty and bound are for rows in units of a norm."""
@@ -622,7 +645,7 @@ class PrivateLinearClassifier(
         steps = solver.steps_of
         scaling = steps.intercept_scaling
         scaling = DEFAULT_INTERCEPT if scaling is None else scaling
-        scales = self._scales(n_rows, n_features, is_sparse)
+        check, scales = self._searched(n_rows, n_features, is_sparse)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -636,7 +659,8 @@ class PrivateLinearClassifier(
             sparsity=steps.sparsity,
             is_sparse=is_sparse,
             scale_prices=scales.prices,
-            scale_mu=scales.mu,
+            # the choice of a solver is for a norm that is kept
+            scale_mu=scales.mu if check is None else check.mu,
             is_made_up=self._is_made_up,
         )
         # without a norm as if columns had been standardised
@@ -685,12 +709,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns, and of dense rows origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, few rows, or
-        over 4,096 of CSR rows. Solvers that are for classification alone need a number.
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
+        about a quarter of the rows exceed, and before that units of columns, and of dense rows
+        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; columns
+        stay as they are with `C`, `coef_bound`, few rows, or over 4,096 of CSR rows. Solver "auto"
+        does so too beside a norm if a count says that it is loose (:ref:`norm_check`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
@@ -940,12 +964,12 @@ class DPHingeSVM(PrivateLinearClassifier):
         ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
         rows is released first; it is public otherwise). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public bound on the Euclidean norm of a row, in [1e-100, 1e100]. Longer rows are
-        scaled down to it, in `fit` and in predictions. It must not be computed from private
-        data. None finds a norm that about a quarter of the rows exceed, and before that units
-        of the columns, and of dense rows origins of those away from 0, for at most a fifth of the
-        squared Gaussian-DP budget; columns stay as they are with `C`, `coef_bound`, few rows, or
-        over 4,096 of CSR rows. Solvers that are for classification alone need a number.
+        Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
+        about a quarter of the rows exceed, and before that units of columns, and of dense rows
+        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; columns
+        stay as they are with `C`, `coef_bound`, few rows, or over 4,096 of CSR rows. Solver "auto"
+        does so too beside a norm if a count says that it is loose (:ref:`norm_check`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.

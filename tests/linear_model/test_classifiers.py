@@ -184,8 +184,8 @@ def test_probabilities_follow_the_decision_function(n_classes):
 def test_several_classes_share_one_budget_and_one_release_a_step():
     X, y = load_digits(return_X_y=True)
     model = DPLogisticRegression(epsilon=2.0, data_norm=64.0, random_state=0).fit(X, y)
-    moments, steps = model.ledger_.releases
-    assert (moments.count, steps.count) == (1, model.n_iter_)
+    norm, moments, steps = model.ledger_.releases
+    assert (norm.count, moments.count, steps.count) == (1, 1, model.n_iter_)
     assert steps.size == 10 * 65
     assert model.privacy_spent_[0] <= 2.0
     assert model.privacy_spent_ == (model.ledger_.epsilon(1e-6), 1e-6)
@@ -1263,7 +1263,8 @@ def raw_table(n_rows=3000, seed=0):
 def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
     X, y = raw_table()
     found = estimator(1.0, classes=(0, 1), random_state=0).fit(X[:2000], y[:2000])
-    careless = estimator(1.0, classes=(0, 1), random_state=0, data_norm=1.0).fit(X[:2000], y[:2000])
+    careless = estimator(1.0, classes=(0, 1), random_state=0, data_norm=1.0, solver="accelerated")
+    careless.fit(X[:2000], y[:2000])
     assert found.score(X[2000:], y[2000:]) > 0.85 > 0.6 > careless.score(X[2000:], y[2000:])
     assert 0.99 < found.privacy_spent_[0] <= 1.0
     spread = np.array([1e-3, 0.1, 1.0, 50.0, 1e4])
@@ -1275,6 +1276,52 @@ def test_without_a_norm_columns_on_any_scales_are_learned(estimator):
     units = np.array([1e6, 1e-3, 10.0, 1.0, 1e-5])
     other = estimator(1.0, classes=(0, 1), random_state=0).fit(X[:2000] * units, y[:2000])
     assert (other.predict(X * units) == found.predict(X)).mean() > 0.98
+
+
+@every_adjacency
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPHingeSVM])
+def test_columns_times_1000_are_learned_beside_a_norm(estimator, adjacency):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(4000, 10))
+    y = (Z @ np.ones(10) + 0.5 * rng.normal(size=4000) > 0).astype(int)
+    longest = 1.01 * np.linalg.norm(Z, axis=1).max()
+    model = estimator(1.0, adjacency=adjacency, classes=(0, 1), random_state=0)
+
+    def fitted(factors, norm):
+        found = clone(model).set_params(data_norm=norm).fit((Z * factors)[:3000], y[:3000])
+        assert 0.999 < found.privacy_spent_[0] <= 1.0
+        check = found.ledger_.releases[0]
+        # 12 of 3,000 rows
+        assert (check.size, check.noise.scale) == (1, pytest.approx(250.0, rel=1e-3))
+        return found, found.score((Z * factors)[3000:], y[3000:])
+
+    kept, score = fitted(np.ones(10), longest)
+    assert (kept.data_norm_, len(kept.ledger_.releases)) == (longest, 3)
+    assert (kept.feature_scale_ == 1).all()
+    assert score > 0.85
+    one = np.where(np.arange(10) == 3, 1000.0, 1.0)
+    for factors, norm in ((one, 1000 * longest), (np.ones(10), 100 * longest)):
+        found, other = fitted(factors, norm)
+        assert other > score - 0.02
+        spread = found.feature_scale_ / factors
+        assert ((spread > 0.3) & (spread < 4)).all()
+        assert found.data_norm_ < 6.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"C": 1.0}, {"coef_bound": 9.0}, {"solver": "accelerated"}, {"mechanism": "objective"}, "csr"],
+    ids=str,
+)
+def test_a_norm_is_for_what_is_stated_in_its_units(given):
+    X, y = raw_table()
+    if given == "csr":
+        X, given = sparse.csr_array(X), {}
+    model = DPLogisticRegression(1.0, classes=(0, 1), data_norm=2e5, random_state=0, **given)
+    model.fit(X, y)
+    assert model.data_norm_ == 2e5
+    assert (model.feature_scale_ == 1).all()
+    assert not any("thresholds" in release.query for release in model.ledger_.releases)
 
 
 def test_few_rows_have_units_of_columns():
@@ -1368,10 +1415,13 @@ def test_sparse_rows_and_streams_find_a_norm():
     model = DPLogisticRegression(4.0, classes=(0, 1), random_state=0, C=1e9).fit(csr, y)
     assert model.score(csr, y) > 0.9
     assert 15 < model.data_norm_ < 60
-    dense = DPLogisticRegression(4.0, classes=(0, 1), random_state=0)
-    whole = clone(dense).fit(50 * X, y)
-    parts = clone(dense).fit(stream_arrays(50 * X), y)
-    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
+    # a norm beside which units are searched, and one that is taken as it is
+    for norm in (None, 5e4, 20.0):
+        dense = DPLogisticRegression(4.0, classes=(0, 1), data_norm=norm, random_state=0)
+        whole = clone(dense).fit(50 * X, y)
+        parts = clone(dense).fit(stream_arrays(50 * X), y)
+        assert (whole.data_norm_ == 20.0) == (norm == 20.0)
+        np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
 
 
 def raw_csr_table(n_rows=4000, n_levels=5):
@@ -1449,6 +1499,9 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
         ({"solver": "output"}, 800),
         ({"C": 1.0}, 800),
         ({"csr": True}, 800),
+        # a norm far beyond all rows, and one that all of them exceed
+        ({"data_norm": 1e8}, 800),
+        ({"data_norm": 1.0}, 800),
     ],
     ids=str,
 )
@@ -1482,7 +1535,8 @@ def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
 
 def test_predictions_clip_rows_as_the_fit_does():
     X, y = blobs(2000)
-    model = DPLogisticRegression(8.0, data_norm=0.5, classes=(0, 1), random_state=0).fit(X, y)
+    public = {"data_norm": 0.5, "classes": (0, 1), "solver": "preconditioned"}
+    model = DPLogisticRegression(8.0, random_state=0, **public).fit(X, y)
     norms = np.linalg.norm(X, axis=1)[:, None]
     short, sphere = X * np.minimum(1, 0.5 / norms), X * 0.5 / norms
     for rows, same in (

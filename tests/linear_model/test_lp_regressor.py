@@ -31,6 +31,7 @@ from skdp._quantiles import (
     MagnitudeSides,
     MagnitudeThreshold,
     RowNorm,
+    SmallEntry,
     TargetDistance,
     TargetMedian,
     TargetValue,
@@ -749,6 +750,7 @@ def counts(name, d=3):
     return {
         "sides of targets": MagnitudeSides((TargetValue(),), np.array([0.5])),
         "sides of spreads": MagnitudeSides((TargetDistance(0.3), RowNorm()), np.array([0.5, 1.0])),
+        "sides of small entries": MagnitudeSides((SmallEntry(0.5),), np.array([0.5])),
         # two thresholds for each number
         "sides of columns": MagnitudeSides(
             (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
@@ -767,7 +769,7 @@ def counts(name, d=3):
     }[name]
 
 
-KINDS = ["targets", "spreads", "columns", "distances", "a column"]
+KINDS = ["targets", "spreads", "small entries", "columns", "distances", "a column"]
 MANY = [f"sides of {kind}" for kind in KINDS]
 MANY += [f"cells of {kind}" for kind in ("spreads", "columns", "a column")]
 every_count = pytest.mark.parametrize("name", MANY)
@@ -806,7 +808,9 @@ def test_counts_attain_their_sensitivity(name, adjacency):
     near, far = X.copy(), y.copy()
     near[1], far[1] = (0.0, 0.3) if "sides of dist" not in name else (1.0, 0.3)
     near[1] = -9.0 if "column" in name and "sides" in name else near[1]
-    near[1], far[1] = (0.01, 0.9) if "cells" in name else (near[1], far[1])
+    # zeros are in no cell, and not small
+    zeros = "cells" in name or "small" in name
+    near[1], far[1] = (0.01, 0.9) if zeros else (near[1], far[1])
     if adjacency == "zero-out":
         near, far = X, np.where(np.arange(4) == 1, MAGNITUDE_NAN, y)
     change = query.evaluate(admit(X, y)) - query.evaluate(admit(near, far))
@@ -821,10 +825,15 @@ def test_counts_are_what_the_definition_says(layout):
     X = as_layout(rng.standard_t(1, size=(300, 3)).astype(np.float32).astype(float), layout)
     y = rng.normal(size=300)
     y[:5] = MAGNITUDE_NAN
-    rows, plain = admit(X, y), np.asarray(X)[5:]
+    rows, plain = admit(X, y), np.array(X)[5:]
     query = counts("sides of distances")
     expected = (np.abs(plain - 1.0) > query.thresholds).sum(axis=0) - 295 / 2
     np.testing.assert_array_equal(query.evaluate(rows), expected)
+    plain[::3, 1] = plain[9] = 0.0
+    sizes = np.where(plain == 0, math.inf, np.abs(plain)).min(axis=1)
+    query = counts("sides of small entries")
+    assert query.evaluate(admit(as_layout(plain, layout), y[5:])) == (sizes < 0.5).sum() - 295 / 2
+    plain = np.asarray(X)[5:]
     query = counts("cells of columns")
     found = query.evaluate(rows).reshape(4, N_CELLS)
     numbers = np.column_stack([np.abs(y[5:] - 1.0), np.abs(plain)])
@@ -913,7 +922,7 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     rows.n_threads = 2
     for magnitudes in [
         (Columns(),), (Columns(np.full(3, 0.1)),), (TargetDistance(0.1), RowNorm()),
-        (TargetValue(), RowNorm()),
+        (TargetValue(), RowNorm()), (SmallEntry(0.2), RowNorm()),
     ]:  # fmt: skip
         k = 3 if len(magnitudes) == 1 else 2
         # values that are there, and what lies just beside them in double precision

@@ -371,9 +371,10 @@ def test_nothing_to_do_costs_nothing():
 def test_coefficients_for_original_rows(n_classes, offset):
     y = np.arange(2000) % n_classes
     rows = CENTERER_X + offset
+    public = {"classes": range(n_classes), "data_norm": 100.0, "solver": "accelerated"}
     model = make_pipeline(
         DPFeatureCenterer(1.0, 1e-5, data_norm=2 * offset + 5, random_state=0),
-        DPLogisticRegression(8.0, 1e-5, classes=range(n_classes), random_state=0, data_norm=100.0),
+        DPLogisticRegression(8.0, 1e-5, random_state=0, **public),
     )
     with pytest.warns(SeededNoiseWarning):
         model.fit(rows, y)

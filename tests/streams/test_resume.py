@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = (X[:, 0] + RNG.normal(size=300) > 0).astype(int)
 OTHER = RNG.normal(size=(300, 3))
-MODEL = DPLogisticRegression(classes=[0, 1], data_norm=3.0, max_iter=6)
+MODEL = DPLogisticRegression(classes=[0, 1], data_norm=3.0, solver="preconditioned", max_iter=6)
 
 
 class Stop(Exception):
@@ -235,7 +235,7 @@ def test_fits_of_a_block_go_on_in_their_order(monkeypatch, tmp_path):
 
 def test_what_is_no_noisy_sum_is_refused(tmp_path):
     with resumable(tmp_path / "releases"), pytest.raises(ValueError, match="cannot be written"):
-        clone(MODEL).set_params(mechanism="objective").fit(X, Y)
+        clone(MODEL).set_params(solver="objective", max_iter=None).fit(X, Y)
 
 
 def test_one_process_and_one_thread_have_the_file(tmp_path):
