@@ -615,6 +615,7 @@ class DPQuantile(LocationEstimator):
         X = validate_private_data(self, X, streams=True)
         # 3. plan, from public facts
         n_features, hidden = X.shape[1], hidden_count(self)
+        ends = None if self.bounds is None else bounds_of(self, n_features)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
         if unit == "group" or hidden is not None:
             most = n_rows if hidden is None else hidden.most
@@ -623,10 +624,7 @@ class DPQuantile(LocationEstimator):
         plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
         away = plan.ranks_away(shape) * epsilon
         ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
-        grid = ladder
-        if self.bounds is not None:
-            lower, upper = bounds_of(self, n_features)
-            grid = even_grid(lower, upper, whole)
+        grid = ladder if ends is None else even_grid(*ends, whole)
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"

@@ -669,7 +669,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 first = slice(n_features)
                 away = min(StandardColumns.farthest, _AWAY * units.radius)
                 parts = (part[first] for part in (columns.center, columns.scale, columns.seen))
-                columns = StandardColumns(*parts, away)
+                columns = StandardColumns(*parts, farthest=away)
             self._found = columns if self.data_norm is None else None
 
         joined = bool(delta) or is_known

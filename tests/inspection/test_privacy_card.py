@@ -137,6 +137,8 @@ def without_scales(card):
     card = card.to_dict()
     for entry in card["ledger"]:
         del entry["query"], entry["theorem"], entry["stated_sensitivity"]
+        # there may be fewer steps, at the same price together
+        entry["noise"]["mu"] = math.sqrt(entry.pop("count")) * (entry["noise"]["mu"] or 0.0)
         for name in ("scale", "grid", "sensitivity", "bound"):
             del entry["noise"][name]
     return card
