@@ -368,7 +368,7 @@ def test_gaussian_price_is_kept_for_groups(epsilon, delta, strength, adjacency):
     facts = influence_of_groups(adjacency, ridge)
     noise = ObjectivePerturbation(epsilon, delta).calibrate(facts, 2).linear
     reach = (6 * noise.scale + 30) / ridge
-    line = np.linspace(-reach, reach, 401)
+    line = np.linspace(-reach, reach, 601)
     W = np.stack(np.meshgrid(line, line), axis=-1)
 
     def worst_delta(scale, names):
