@@ -66,7 +66,6 @@ def test_what_is_planned_is_what_is_released(name, capsys):
     planned = [facts_of(release) for release in plan.ledger.releases]
     done = [facts_of(release) for release in fitted.ledger_.releases]
     # where released numbers may say that fewer steps, or no searches, are enough, it has the most
-    fewer = np.max(fitted.n_iter_) < plan.n_iter or len(done) < len(planned)
     if not plan.at_most or (len(done) == len(planned) and np.max(fitted.n_iter_) == plan.n_iter):
         assert planned == done
         assert plan.n_iter is None or plan.n_iter == np.max(fitted.n_iter_)
