@@ -418,9 +418,17 @@ def test_searches_cost_little_where_there_are_rows():
     assert found[60].n_releases == 0
     assert [found[n].n_columns for n in (300, 600, 1_000, 10_000)] == [0, 10, 10, 10]
     assert found[300].n_releases < found[600].n_releases == found[100_000].n_releases
-    # squares of what a search costs fall with the square of the rows
-    assert found[10_000].mu == pytest.approx(10 * found[100_000].mu)
-    assert found[100_000].mu ** 2 < 1e-3 * total**2
+    # squares of what a search costs fall with the square of the rows, from some of these on
+    plans = {
+        n: plan_scales(1.0, 1e-6, n_rows=n, adjacency="replace-one", n_columns=10, **ALL_SCALES)
+        for n in (4_000, 100_000, 1_000_000)
+    }
+    assert plans[100_000].mu == pytest.approx(10 * plans[1_000_000].mu)
+    assert plans[1_000_000].mu ** 2 < 1e-4 * total**2
+    # 100 ranks for a fifth of the budget, and more, for rare values, for a tenth
+    assert 90 < plans[4_000].unit * 4_000 < 100.0001
+    assert 0.05 < found[10_000].mu ** 2 / total**2 <= 0.1 * (1 + 1e-6)
+    assert plans[100_000].unit * 100_000 == pytest.approx(300)
     # a row that vanishes moves half as much
     zero_out = plan_scales(1.0, 1e-6, n_rows=10_000, adjacency="zero-out", **ALL_SCALES)
     other = plan_scales(1.0, 1e-6, n_rows=20_000, adjacency="replace-one", **ALL_SCALES)
