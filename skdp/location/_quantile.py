@@ -624,7 +624,7 @@ class DPQuantile(LocationEstimator):
         plan = plan_quantiles(taus, self.adjacency, unit == "row" and hidden is None)
         away = plan.ranks_away(shape) * epsilon
         ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
-        grid = ladder if ends is None else even_grid(*ends, whole)
+        grid = ladder if ends is None else even_grid(ends[0], ends[1], whole)
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"
