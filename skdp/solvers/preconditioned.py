@@ -314,19 +314,24 @@ class Spread:
     variance, sure : ndarray of shape (d,)
         Estimated variances of the directions, and those that noise has not made small.
     directions : ndarray of shape (d, d) or None
-        Orthonormal columns; None for the columns of the data.
+        Orthonormal columns; None where squares alone were released.
+    turned : bool
+        Whether the directions are others than the columns of the data.
     """
 
     center: Any
     variance: Any
     sure: Any
     directions: Any
+    turned: bool
 
     def matrix(self, values):
-        """Return the matrix with these eigenvalues, or a diagonal."""
+        """Return the matrix with these eigenvalues; its diagonal, if all else is 0."""
         if self.directions is None:
             return values
-        return (self.directions * values) @ self.directions.T
+        made = (self.directions * values) @ self.directions.T
+        # rows are scaled then, which takes less than a product
+        return made if self.turned else made.diagonal()
 
 
 def variances_without_noise(column, mean, noise):
@@ -380,16 +385,15 @@ def estimated_spread(moments, released, n_rows, noise, centered):
     trace = min(max(column.sum(), one * math.sqrt(d), _LEAST_TRACE), trace)
     mean = trace / d
     column = variances_without_noise(column, mean, one)
-    variance, directions, least = column, None, 0.5 * one
+    variance, directions, seen, least = column, None, False, 0.5 * one
     if moments.full:
         edge = one * math.sqrt(2 * d)
         products = products - np.multiply.outer(center, center)
         variance, directions, seen = spectrum_without_noise(products, column, edge)
         least = max(least, 0.25 * edge if seen else 0.0)
     variance = np.maximum(variance, _LEAST_VARIANCE * mean)
-    return Spread(
-        center, variance * trace / variance.sum(), np.maximum(variance, least), directions
-    )
+    public = center, variance * trace / variance.sum(), np.maximum(variance, least)
+    return Spread(*public, directions, seen)
 
 
 # Steps in the geometry.
