@@ -85,6 +85,8 @@ _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
+# deviations of its noise that a count has which noise surely has not made
+_SURE = 8.0
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
@@ -245,7 +247,8 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
-            units = _units(spans, seen, unseen)
+            sure = counts[-d:].max(axis=1) > _SURE * noise[-d:]
+            units = _units(spans, seen, unseen, sure)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
@@ -421,14 +424,14 @@ def _in_common(counts, noise, n_rows):
     return max(found, SMALLEST) if found == found else 1.0
 
 
-def _units(spans, seen, unseen):
+def _units(spans, seen, unseen, sure):
     """Return units of columns from released spans, of which some were seen, and one of the others.
 
     If nearly all of these are alike, columns share a unit, as pixels of an image do, or answers on
     a scale of seven, and noise has as much to do with what differs as the columns. So units move
     halfway to the common one, which is that of columns of which nothing was seen. It is also that
-    of columns with much smaller spans: if noise made one of them, its column would be longer than
-    all others.
+    of columns with much smaller spans, unless columns are few and noise surely has not made the
+    span: if it had, the column would be longer than all others.
 
     Of many columns half of them are enough, if next to none is larger: the others hardly vary, as
     pixels at the edge of an image, and have the common unit too, but for those that are so much
@@ -438,8 +441,8 @@ def _units(spans, seen, unseen):
     if n_seen < _FEWEST_SPANS:
         return own
     logs = np.log(spans[seen])
-    common, least = math.exp(np.median(logs)), 0.0
-    near = _alike(spans, seen, common)
+    common = math.exp(np.median(logs))
+    near, least = _alike(spans, seen, common), common * (n_seen < _MANY_SPANS)
     if np.count_nonzero(near) < _SHARED * n_seen:
         largest = math.exp(np.quantile(logs, 0.75))
         near = _alike(spans, seen, largest)
@@ -450,7 +453,7 @@ def _units(spans, seen, unseen):
         common = math.exp(np.median(np.log(spans[near])))
         least = common / _SMALLER
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    kept = seen & ~near & ((spans > common) | (spans < least))
+    kept = seen & ~near & ((spans > common) | sure & (spans < least))
     return np.where(kept, spans, between)
 
 

@@ -1340,6 +1340,20 @@ def test_few_rows_have_units_of_columns():
     assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.83
 
 
+def test_one_column_in_smaller_units_than_the_others_is_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 8))
+    y = (3 * X[:, 0] + X[:, 1:].sum(axis=1) + 0.5 * rng.normal(size=6000) > 0).astype(int)
+    model = DPLogisticRegression(1.0, classes=(0, 1), random_state=0)
+    alike = clone(model).fit(X[:4000], y[:4000]).score(X[4000:], y[4000:])
+    for factor in (0.1, 1e-3):
+        Z = X * [factor, *[1] * 7]
+        model.fit(Z[:4000], y[:4000])
+        assert factor / 2 < model.feature_scale_[0] < 4 * factor
+        # where it has the unit of the others .90 and .75
+        assert model.score(Z[4000:], y[4000:]) > alike - 0.02 > 0.87
+
+
 @every_adjacency
 def test_columns_that_share_a_unit_share_what_is_found(adjacency):
     X, y = load_digits(return_X_y=True)
