@@ -85,8 +85,9 @@ _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
-# deviations of its noise that a count has which noise surely has not made
-_SURE = 8.0
+# deviations of its noise that a count has which noise surely has not made; and part of the rows in
+# one cell of a column that has not its unit from few rows
+_SURE, _OFTEN = 8.0, 0.25
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
@@ -247,8 +248,9 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
-            sure = counts[-d:].max(axis=1) > _SURE * noise[-d:]
-            units = _units(spans, seen, unseen, sure)
+            most = counts[-d:].max(axis=1)
+            sure, often = most > _SURE * noise[-d:], most > _OFTEN * self.n_rows
+            units = _units(spans, seen, unseen, sure, often)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
@@ -424,7 +426,7 @@ def _in_common(counts, noise, n_rows):
     return max(found, SMALLEST) if found == found else 1.0
 
 
-def _units(spans, seen, unseen, sure):
+def _units(spans, seen, unseen, sure, often):
     """Return units of columns from released spans, of which some were seen, and one of the others.
 
     If nearly all of these are alike, columns share a unit, as pixels of an image do, or answers on
@@ -435,7 +437,7 @@ def _units(spans, seen, unseen, sure):
 
     Of many columns half of them are enough, if next to none is larger: the others hardly vary, as
     pixels at the edge of an image, and have the common unit too, but for those that are so much
-    smaller that they are measured in another one.
+    smaller that they are measured in another one, or that are often of about one length.
     """
     own, n_seen = np.where(seen, spans, unseen), np.count_nonzero(seen)
     if n_seen < _FEWEST_SPANS:
@@ -453,7 +455,7 @@ def _units(spans, seen, unseen, sure):
         common = math.exp(np.median(np.log(spans[near])))
         least = common / _SMALLER
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    kept = seen & ~near & ((spans > common) | sure & (spans < least))
+    kept = seen & ~near & ((spans > common) | sure & (often | (spans < least)))
     return np.where(kept, spans, between)
 
 

@@ -1354,6 +1354,16 @@ def test_one_column_in_smaller_units_than_the_others_is_learned():
         assert model.score(Z[4000:], y[4000:]) > alike - 0.02 > 0.87
 
 
+def test_columns_are_not_lost_beside_as_many_in_larger_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 40)) * np.repeat([1.0, 30.0], 20)
+    y = (X[:, :20].sum(axis=1) + rng.normal(size=6000) > 0).astype(int)
+    model = DPLogisticRegression(1.0, classes=(0, 1), random_state=0).fit(X[:4000], y[:4000])
+    np.testing.assert_allclose(model.feature_scale_[:20], 1.0, rtol=0.6)
+    # .55 where all have the unit of the others, as pixels that hardly vary have
+    assert model.score(X[4000:], y[4000:]) > 0.88
+
+
 @every_adjacency
 def test_columns_that_share_a_unit_share_what_is_found(adjacency):
     X, y = load_digits(return_X_y=True)
