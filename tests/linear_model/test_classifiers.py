@@ -1354,6 +1354,17 @@ def test_one_column_in_smaller_units_than_the_others_is_learned():
         assert model.score(Z[4000:], y[4000:]) > alike - 0.02 > 0.87
 
 
+def test_an_origin_is_where_the_column_was_seen_whatever_noise_says():
+    rng = np.random.default_rng(0)
+    # the median is next to the end of the cells that it is in
+    X = np.where(rng.random((2000, 20)) < 0.15, 0.7, -0.124)
+    y = (X.sum(axis=1) + rng.normal(size=2000) > 0).astype(int)
+    for seed in (27, 46, 47):
+        model = DPLogisticRegression(0.4, classes=(0, 1), random_state=seed).fit(X, y)
+        # 1e50 for the first seed, where all that is beyond the cells was a little credible
+        assert np.abs(model.feature_center_).max() < 1
+
+
 def test_columns_are_not_lost_beside_as_many_in_larger_units():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 40)) * np.repeat([1.0, 30.0], 20)
