@@ -280,6 +280,25 @@ def test_built_in_null_rows_show_all_of_a_claim_under_zero_out():
     assert 0.999 < result.share <= 1
 
 
+def test_prices_within_the_declared_ones_are_within_the_claim():
+    # all are attained to five digits, and Laplace with Gaussian noise is composed on a grid
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-1, 1, size=(300, 3)), np.ones(300)
+    X[7], weights[7] = [9.0, 0.0, 0.0], 1e308
+    other = X.copy()
+    other[7] = np.nan
+    model = DPLogisticRegression(classes=[0, 1], data_norm=1.0, adjacency="zero-out")
+    for epsilon in (0.3, 1.0, 2.0):
+        result = trace_privacy(
+            clone(model).set_params(epsilon=epsilon, max_weight=1.0, solver="preconditioned"),
+            X, other, y=np.arange(300) % 2, sample_weight=weights,
+            sample_weight_neighbour=np.where(np.arange(300) == 7, 0.0, weights),
+        )  # fmt: skip
+        assert 0.999 < result.releases[0].ratio <= 1
+        assert result.passed
+        assert 0.999 < result.share <= 1
+
+
 def test_steps_of_a_pipeline_add_up():
     model = make_pipeline(
         DPStandardScaler(epsilon=0.2), DPLogisticRegression(epsilon=0.8, data_norm=1.0)
