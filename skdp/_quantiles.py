@@ -211,7 +211,10 @@ class RankRows:
 
         Between two positions there are ``2**bits`` places. Which of them a value has depends on its
         row's number alone, by multiples of the golden ratio: any run of rows is spread evenly.
+        Rows that count less than 1, or may move up, have no number to rest on.
         """
+        if self.weight is not None:
+            raise RuntimeError("rows are told apart by their numbers, and these have weights.")
         if self._apart[0] != (column, bits):
             if isinstance(self.X, RowStream):
                 positions = self._read(column)

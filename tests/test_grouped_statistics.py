@@ -373,6 +373,13 @@ def test_draws_of_groups_of_one_row_are_those_of_rows(name):
     assert len(set(drawn[0])) > 5
 
 
+def test_rows_that_count_in_parts_are_not_told_apart_by_their_numbers():
+    # draws of several quantiles at once count rows one each, in their places
+    rows = RankRows(np.zeros((4, 1)), np.zeros(1), np.ones(1), 8, np.ones(4))
+    with pytest.raises(RuntimeError, match="by their numbers"):
+        rows.told_apart(0, 4)
+
+
 def test_a_distance_is_the_same_wherever_its_row_stands():
     for d in (3, 9, 64):
         X = np.random.default_rng(d).normal(size=(40, d))

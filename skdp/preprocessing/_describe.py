@@ -280,8 +280,8 @@ class TableSummary(BaseEstimator):
         columns, left_out = described_columns(X, self.bounds, self.categories)
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight)
-        parts = unit == "group" or hidden is not None
-        if parts:
+        alone = unit == "row" and hidden is None
+        if not alone:
             taus = quantiles_of_parts(self.percentiles, n_rows if hidden is None else hidden.most)[
                 0
             ]
@@ -291,7 +291,7 @@ class TableSummary(BaseEstimator):
         doubts = Doubts("dp_describe")
 
         def planned(some):
-            return plan_quantiles(some, self.adjacency, not parts)
+            return plan_quantiles(some, self.adjacency, alone)
 
         prices, draws = _plan_of(
             epsilon, taus, planned, (n_rows, unit), (numbers, listed, nullable)
