@@ -1086,9 +1086,24 @@ MUTANTS = [
         "tests/preprocessing/test_table.py",
     ),
     Mutant(
+        "rows of a group in a table's percentiles that count one each", "TableSummary.fit",
+        r"self\.adjacency, alone\)", "self.adjacency, True)",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
         "a vertex chosen with half its spread", "SteepestCoordinate.sensitivity",
         r"2 \* \(reach", "(reach",
         "tests/test_frank_wolfe.py",
+    ),
+    Mutant(
+        "rows of a group that count one each in a choice of a vertex", "SteepestCoordinate.partial",
+        r"chunk\.weight is not None", "False",
+        "tests/test_groups.py tests/test_counted.py tests/test_frank_wolfe.py",
+    ),
+    Mutant(
+        "rounding of weighted scores that nobody pays for", "Terms.facts",
+        r'"l1", "l2", "spread"', '"l1", "l2"',
+        "tests/test_groups.py",
     ),
     Mutant(
         "a draw with half its spread", "LossDraw.sensitivity",

@@ -77,6 +77,7 @@ SUMS = [
     DPPCA(**SECRET),
     DPKernelRegressor(kernel="additive", n_knots=3, max_iter=3, **SECRET),
     DPRidge(epsilon=8.0, **SECRET),
+    DPLogisticRegression(classes=[0, 1], data_norm=1.0, solver="frank-wolfe", **SECRET),
     DPHingeSVM(classes=[0, 1], data_norm=1.0, C=1e-3, solver="output", **SECRET),
     DPLogisticRegression(classes=[0, 1], data_norm=1.0, delta=0.0, **SECRET),
     DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, mechanism="objective", **SECRET),
@@ -305,6 +306,7 @@ WEIGHTED = [
     DPKernelRegressor(kernel="rbf", n_components=4, max_iter=3, max_weight=2.0),
     DPTableVectorizer(epsilon=4.0, max_weight=2.0),
     TableSummary(epsilon=40.0, max_weight=2.0),
+    DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, solver="frank-wolfe", max_weight=2.0),
     DPHingeSVM(classes=[0, 1], data_norm=1.0, C=1e-3, solver="output", max_weight=2.0),
     DPLogisticRegression(classes=[0, 1], data_norm=1.0, delta=0.0, C=0.1, max_weight=2.0),
     DPLogisticRegression(classes=[0, 1, 2], data_norm=1.0, solver="objective", max_weight=2.0),
@@ -549,7 +551,7 @@ def test_weights_are_refused_where_rows_must_count_one_each():
             model.fit(X, y, sample_weight=np.ones(300))
 
 
-@pytest.mark.parametrize("model", [*(WEIGHTED[k] for k in (0, 3, 5)), *WEIGHTED[-4:]], ids=str)
+@pytest.mark.parametrize("model", [*(WEIGHTED[k] for k in (0, 3, 5)), *WEIGHTED[-5:]], ids=str)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_rows_outside_memory_count_what_they_count_in_it(model, adjacency):
     X, y = rows_of()

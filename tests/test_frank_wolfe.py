@@ -359,6 +359,22 @@ def test_scores_are_those_of_the_definition(loss, intercept, layout):
         np.testing.assert_allclose(found, wanted, atol=0.51 * query.grid, rtol=1e-6)
 
 
+@every_loss
+@pytest.mark.parametrize("layout", ["C", "csr"])
+def test_weighted_scores_are_those_of_rows_that_count_less(loss, layout):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(40, 5)) / 3, rng.integers(0, max(2, loss.n_outputs), size=40)
+    null, weight = np.arange(40) == 3, rng.integers(0, 2**20 + 1, size=40) / 2**20
+    coef = make_coef(loss, 6, 1.0)
+    query = SteepestCoordinate(coef, loss, 0.3)
+    (chunk,) = admit(Rows(as_layout(X, layout), codes, null), loss, 0.1).chunks
+    chunk.weight = weight
+    alone = [Rows(X[[i]], codes[[i]], null[[i]]) for i in range(40)]
+    each = [naive_scores(row, loss, coef, 0.3, 0.1) for row in alone]
+    wanted = weight @ np.array(each)
+    np.testing.assert_allclose(query.partial(chunk), wanted, atol=1e-12)
+
+
 @pytest.mark.covering
 @every_adjacency
 @every_loss

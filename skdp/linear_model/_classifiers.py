@@ -232,16 +232,15 @@ def _misfits(model, mechanism, solver, problem):
             )
     if problem.unit == "group" and not solver.takes_groups:
         yield (
-            f"groups must be None with {name}: only noisy sums over all rows, and minimisers of "
-            "such sums, can protect all rows of a group; got groups."
+            f"groups must be None with {name}: only what rests on sums over all rows can protect "
+            "all rows of a group; got groups."
         )
     hidden = hidden_count(model)
     if hidden is not None and not solver.takes_groups:
         what = "adjacency must be 'replace-one' or 'zero-out'"
         yield (
-            f"{'sample_weight must be None' if hidden.max_weight else what} with {name}: only "
-            "noisy sums over all rows, and minimisers of such sums, can do with rows that count "
-            "less than 1, or hide how many there are."
+            f"{'sample_weight must be None' if hidden.max_weight else what} with {name}: only what "
+            "rests on sums over all rows can do with rows that count less, or hide their number."
         )
     if model.data_norm is None and "regression" not in solver.tasks:
         yield (

@@ -71,8 +71,8 @@ class Solver(BaseEstimator):
     moves_rows : bool
         Whether it moves the rows, which gives them their constant feature and makes them dense.
     takes_groups : bool
-        Whether all that it releases are sums over all rows, of which a group may add a mean, or
-        minimisers of such sums. Weights of rows, and a secret number of them, need no more.
+        Whether all that it releases are sums over all rows, of which a group may add a mean, draws
+        by such sums, or their minimisers. Weights of rows, and a secret number, need no more.
 
     See Also
     --------

@@ -79,6 +79,7 @@ class FrankWolfe(Solver):
     needs_second_derivative = (
         "a step towards a vertex of the l1 ball may make no progress at a kink, however small it is"
     )
+    takes_groups = True
     unused = {
         "C": "it keeps coefficients small by the bound on their l1 norm, `l1_bound`",
     }
@@ -397,7 +398,8 @@ class SteepestCoordinate:
         vector; replace-one exchanges two. So every entry of g moves by at most r = clip or
         2 clip, and once it is rounded to a multiple of the grid by at most r + grid. The
         scores of j and of its opposite change by opposite amounts: all changes lie in
-        [-r - grid, r + grid].
+        [-r - grid, r + grid]. So it is for groups, whose weights add up to at most 1: a mean of
+        such vectors, and of zero, has entries in [-clip, clip].
         """
         if adjacency == "zero-out":
             reach, theorem = self.clip, "a clipped gradient has entries <= clip, either way"
@@ -417,6 +419,8 @@ class SteepestCoordinate:
         else:
             longest = np.abs(residual).max(axis=1)
             residual *= (limit / np.maximum(longest, limit + 1e-300))[:, None]
+        if chunk.weight is not None:
+            residual *= chunk.weight if residual.ndim == 1 else chunk.weight[:, None]
         return chunk.combine(residual)
 
     def scores(self, rows):

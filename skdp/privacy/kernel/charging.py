@@ -63,7 +63,8 @@ class Terms:
         if anywhere and isinstance(stated, Sensitivity):
             # others have rows in any chunk then: Proposition 82 bounds the rounding of their sums
             wider = 1 + GROUP_SLACK * (stop - start)
-            stated = replace(stated, l1=stated.l1 * wider, l2=stated.l2 * wider)
+            moved = {name: getattr(stated, name) * wider for name in ("l1", "l2", "spread")}
+            stated = replace(stated, **moved)
         return stated
 
     def release(self, line: Line, rows: Rows | None) -> Release:
