@@ -627,15 +627,13 @@ FAIR = [
         ),
         "takes sample_weight only with max_weight",
     ),
-    refused(
-        "The same with a ``max_weight``, in ``privacy_spent``",
-        "Weights follow from exact rates, and there is no total. Every fit is charged.",
-        lambda m: privacy_spent(
-            ExponentiatedGradient(
-                m.binary().set_params(max_weight=2.0), DemographicParity(), max_iter=1
-            ).fit(X, Y, sensitive_features=THREE)
-        ),
-        "has no ledger_",
+    uncovered(
+        "The same with a ``max_weight``",
+        "Weights follow from exact rates, and not all fits are kept. Every fit is charged.",
+        lambda m: ExponentiatedGradient(
+            m.binary().set_params(max_weight=2.0), DemographicParity(), max_iter=1
+        ).fit(X, Y, sensitive_features=THREE),
+        "ExponentiatedGradient: what it learned itself, and fits that it did not keep",
     ),
     uncovered(
         "``ThresholdOptimizer``",

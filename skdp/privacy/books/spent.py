@@ -1057,6 +1057,9 @@ def kept_parts(holder: Any) -> list[Any]:
 
 def _estimators_in(value: Any, seen: dict[int, Any], depth: int) -> Iterator[Any]:
     """Yield the estimators in a value, whatever holds them there, in order."""
+    if str(getattr(value, "dtype", "")) == "object" and hasattr(value, "to_numpy"):
+        # a column of pandas, in which fairlearn keeps its fits
+        value = value.to_numpy()
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
     if isinstance(value, type | FunctionType | ModuleType) or depth > _DEEPEST:
