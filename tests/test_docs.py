@@ -455,3 +455,10 @@ def test_words():
     for page in [*PAGES, *more, *ROOT.glob("*.md")]:
         found = re.search(rf"{american}|anonym|safely", prose(page), re.I)
         assert found is None, f"{page.name}: {found[0] if found else ''}"
+
+
+def test_the_guide_to_groups_has_the_figures_of_the_page():
+    cells = r"(1 to 100|\d+)\n" + 5 * r" +- ([\d.]+)\n"
+    measured = re.findall(r"\* - made\n +- " + cells, read(DOCS / "benchmarks" / "people.rst"))
+    assert len(measured) == 5
+    assert re.findall(r"\* - " + cells, read(DOCS / "user_guide" / "groups.rst")) == measured
