@@ -817,6 +817,7 @@ def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
     with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}: shares"):
         paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
     assert paid.roc_auc.interval == (0.0, 1.0)
+    assert paid.roc_auc == 0.5
     assert paid.balanced_accuracy.interval == (0.0, 1.0)
     low, high = paid.accuracy.interval
     assert low < ((proba > 0.5) == one).mean() < high
@@ -866,13 +867,34 @@ def test_labels_outside_of_the_label_set_count_nowhere():
     paid = loud(DPClassificationScores.from_predictions, strange, proba, classes=[0, 1])
     assert_allclose(paid.matrix.sum(), 1500, atol=1)
     assert_allclose(paid.accuracy, ((proba > 0.5) == y)[500:].mean(), atol=1e-3)
-    table = loud(DPConfusionMatrix.from_predictions, strange, y, classes=[0, 1])
-    assert_allclose(table.matrix.sum(), 1500, atol=1)
+    # and predictions that are none are no prediction of the first class
+    for labels, found in ((strange, y), (y, strange)):
+        table = loud(DPConfusionMatrix.from_predictions, labels, found, classes=[0, 1])
+        assert_allclose(table.matrix, np.diag(np.bincount(y[500:])), atol=1)
     missing = strange.astype(object)
     missing[:500] = [None, pd.NA, np.nan, 7.5] * 125
     assert loud(dp_accuracy_score, missing, strange) == pytest.approx(0.75, abs=1e-3)
     paid = loud(SCORES, missing, proba, classes=[0, 1])
     assert_allclose(paid.matrix.sum(), 1500, atol=1)
+
+
+def test_many_rows_that_count_nowhere_are_told_by_released_numbers():
+    y, proba = drawn(2000)
+    strange = np.where(np.arange(2000) < 500, 7, y)
+    told = r"about 2\d% of the rows count nowhere, .* with classes, \[0, 1\]"
+    of_labels = DPConfusionMatrix.from_predictions
+    for function, *data in ((SCORES, strange, proba), (of_labels, y, strange)):
+        with pytest.warns(NoisyEstimateWarning, match=told):
+            function(*data, epsilon=2.0, classes=[0, 1])
+    # a few are not, nor are rows that noise drowns
+    few = np.where(np.arange(2000) < 20, 7, y)
+    for adjacency in ("replace-one", "add-remove"):
+        for size in (60, 2000):
+            rows = few[:size], y[:size]
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                of_labels(*rows, epsilon=0.5, classes=[0, 1], adjacency=adjacency)
+            assert not any("nowhere" in str(one.message) for one in seen)
 
 
 Y, PROBA = drawn(50)
@@ -890,7 +912,10 @@ BOUND = {"max_weight": 1.0}
         (dp_log_loss, (Y, 4 * PROBA - 2), PAIR, "y_proba must be probabilities"),
         (dp_brier_score_loss, (Y, 2 * PROBA), PAIR, "y_proba must be probabilities"),
         (SCORES, (Y, PROBA[:-1]), PAIR, "y_score must have one entry for each of 50 rows; got 49"),
-        (SCORES, (Y, np.column_stack([PROBA, PROBA])), PAIR, r"array of shape \(50, 2\)"),
+        (
+            SCORES, (Y, np.column_stack([PROBA, PROBA])), {**PAIR, "probabilities": False},
+            r"array of shape \(50, 2\)",
+        ),
         (SCORES, (Y, ["a"] * 50), PAIR, "y_score must be one real number"),
         (SCORES, (Y, np.full((50, 3), np.nan)), {"classes": [0, 1, 2]}, "y_score must be finite"),
         (SCORES, (Y, [[1], [2, 3]]), {"classes": [0, 1, 2]}, "got shape of no array"),
@@ -942,7 +967,19 @@ def test_functions_are_called_by_their_names():
     assert budget.spent == (0.0, 0.0)
     with pytest.warns(NoisyEstimateWarning, match="^dp_mean_squared_error: 9 rows at epsilon=1 "):
         dp_mean_squared_error(Y[:9], Y[:9], epsilon=1.0, residual_bound=1.0, budget=budget)
-    assert list(budget.to_frame()["label"]) == ["dp_mean_squared_error"]
+    for function in (dp_roc_auc_score, dp_balanced_accuracy_score):
+        with pytest.warns(NoisyEstimateWarning, match=f"^{function.__name__}: noise of"):
+            function(Y[:9], Y[:9], epsilon=1.0, classes=[0, 1], budget=budget)
+    names = ["dp_mean_squared_error", "dp_roc_auc_score", "dp_balanced_accuracy_score"]
+    assert list(budget.to_frame()["label"]) == names
+
+
+def test_probabilities_of_two_classes_may_have_two_columns():
+    y, proba = drawn(2000)
+    both = np.column_stack([1 - proba, proba])
+    one, two = (loud(SCORES, y, score, classes=[0, 1]) for score in (proba, both))
+    assert_allclose(one.roc_auc, two.roc_auc, atol=1e-3)
+    assert_allclose(loud(dp_roc_auc_score, y, both, classes=[0, 1]), one.roc_auc, atol=1e-3)
 
 
 def test_an_interval_without_an_end_is_told():

@@ -36,6 +36,7 @@ from skdp.metrics._scores import (
     noise_in,
     paired,
     real_column,
+    under_name,
     warn_of_seen_rows,
     wilson,
 )
@@ -51,6 +52,8 @@ _CROWDED, _MANY = 3.0, 0.5
 _UNSURE = 3.0
 # a number of rows is known if so many standard deviations of its noise are less than it
 _KNOWN = 4.0
+# part of the rows without a cell that is worth a warning
+_AWAY = 0.05
 # fewer cells are not worth a search for bins
 _FEWEST_CELLS = 12
 _TABLE = "rows of each label and prediction"
@@ -180,8 +183,8 @@ class DPConfusionMatrix(HeldOutScores):
     the counts. The number of rows or groups, the label set and all parameters are public; with
     weights, or "add-remove", their total or number is released first. A row is in one cell: the
     sensitivity is 2 in l1 and sqrt(2) in l2 (zero-out: 1 and 1), whatever the
-    number of classes. Rows whose label is not in the label set are null rows and count nowhere.
-    A prediction outside of it counts as the first class.
+    number of classes. Rows whose label or prediction is not in the label set are null rows, and
+    count nowhere; a warning says so if they are many, by released numbers.
 
     Rows that trained the model have scores that are too high, and intervals that do not cover; what
     is paid for them adds to what was paid for the model. `from_estimator` warns if they are in the
@@ -295,8 +298,8 @@ class DPConfusionMatrix(HeldOutScores):
         y_true, y_pred = paired(y_true, y_pred)
         classes = given_classes(classes)
         known, codes, outside, _ = resolve_classes(y_true, classes)
-        found = resolve_classes(y_pred, classes)[1]
-        cells = np.where(outside, -1, codes * len(known) + found)
+        _, found, beyond, _ = resolve_classes(y_pred, classes)
+        cells = np.where(outside | beyond, -1, codes * len(known) + found)
         check_groups(asked, groups)
         doubts = Doubts(cls.__name__)
         with counted_first(asked, sample_weight is not None):
@@ -323,7 +326,15 @@ class DPConfusionMatrix(HeldOutScores):
         self._counts, self._predicted = counts.reshape(len(classes), -1), predicted
 
     def _doubt(self, doubts):
-        """Take note of classes whose number of rows drowns in noise."""
+        """Take note of rows that count nowhere, and of classes that drown in noise."""
+        # the noise of all counts, and of a number of rows that was released
+        loud = self.noise * (math.sqrt(self._counts.size) + 1 / self._count_share)
+        away = self.n_rows - float(self._counts.sum())
+        if away > max(_AWAY * self.n_rows, _KNOWN * loud):
+            doubts.noise(
+                f"about {away / self.n_rows:.0%} of the rows count nowhere, by the released counts: "
+                f"compare labels and predictions with classes, {self.classes_.tolist()!r}."
+            )
         lost = [
             label for label, known in zip(self.classes_, self._is_known, strict=True) if not known
         ]
@@ -690,8 +701,6 @@ class DPClassificationScores(DPConfusionMatrix):
         classes = classes_of(estimator)
         probabilities = hasattr(estimator, "predict_proba")
         found = estimator.predict_proba(X) if probabilities else estimator.decision_function(X)
-        if probabilities and len(classes) == 2:
-            found = np.asarray(found)[:, 1]
         return cls.from_predictions(
             y, found, epsilon=epsilon, classes=classes, thresholds=thresholds,
             probabilities=probabilities, **terms,
@@ -716,8 +725,8 @@ class DPClassificationScores(DPConfusionMatrix):
         y_true : array-like of shape (n_samples,)
             Private labels.
         y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Probabilities of the second of the sorted classes, or scores that are larger for it. Of
-            more than two classes, a column for each, in the order of the sorted classes.
+            Probabilities of the second of the sorted classes, or scores that are larger for it; or
+            a column of probabilities for each class, in their order, as `predict_proba` has it.
         epsilon : float
             Price in nats, greater than 0.
         classes : array-like of shape (n_classes,)
@@ -758,7 +767,7 @@ class DPClassificationScores(DPConfusionMatrix):
         given = _given_edges(thresholds, probabilities)
         grid = ScoreGrid.of(probabilities, given)
         known, codes, outside, _ = resolve_classes(y_true, given_classes(classes))
-        score = _columns_of_scores(y_score, len(codes), len(known))
+        score = _columns_of_scores(y_score, len(codes), len(known), probabilities)
         if probabilities:
             check_chances(score, "y_score", "; for scores of another kind give probabilities=False")
             score = np.clip(score, 0.0, 1.0)
@@ -971,13 +980,14 @@ class DPClassificationScores(DPConfusionMatrix):
         n_none, n_some = self._sizes()
         below = (np.cumsum(none) - none / 2) / n_none
         above = (np.cumsum(some[::-1])[::-1] - some / 2) / n_some
-        area = float(np.clip((below * some).sum() / n_some, 0.0, 1.0))
+        known = bool(self._is_known.all())
+        # of rows that drown nothing is known, and 0 or 1 would look as if something were
+        area = float(np.clip((below * some).sum() / n_some, 0.0, 1.0)) if known else 0.5
         gradient = np.stack([(above - area) / n_none, (below - area) / n_some])
         # of two rows of one bin, that with the second label has the larger score more often, if it
         # has in all: about 5 of 8 times at most, in bins that are not wide, and always in a crowd
         ties = np.maximum(none, 0.0) * np.maximum(some, 0.0) / (n_none * n_some)
         loose, crowd = float(ties.sum()) / 8, float(ties @ self._crowd) * 3 / 8
-        known = bool(self._is_known.all())
         found = self._varied(area, self._counts, gradient, known)
         unsure = abs(area - 0.5) < _UNSURE * math.sqrt(found.sampling + found.noise)
         above = area >= 0.5
@@ -1079,21 +1089,22 @@ class DPClassificationScores(DPConfusionMatrix):
         return table[:, 0], table[:, 1], table[:, 2:]
 
 
-def _columns_of_scores(y_score, n_rows, n_classes):
+def _columns_of_scores(y_score, n_rows, n_classes, probabilities):
     """Return scores of the second of two classes, or of all classes, in columns; or raise."""
-    if n_classes == 2:
-        return real_column(y_score, "y_score", n_rows)[:, None]
     try:
         shape = np.shape(y_score)
     except ValueError:
         # lists of several lengths
         shape = "of no array"
+    if n_classes == 2 and not (probabilities and shape == (n_rows, 2)):
+        return real_column(y_score, "y_score", n_rows)[:, None]
     if shape != (n_rows, n_classes):
         raise ValueError(
             f"y_score must have a row for each of {n_rows} labels and a column for each of "
             f"{n_classes} classes; got shape {shape}."
         )
-    return real_column(np.reshape(y_score, -1), "y_score").reshape(n_rows, n_classes)
+    found = real_column(np.reshape(y_score, -1), "y_score").reshape(n_rows, n_classes)
+    return found[:, 1:] if n_classes == 2 else found
 
 
 def _given_edges(thresholds, probabilities):
@@ -1156,7 +1167,8 @@ def dp_balanced_accuracy_score(
     >>> 0.45 < accuracy < 0.55
     True
     """
-    paid = DPConfusionMatrix.from_predictions(
+    asked = under_name("dp_balanced_accuracy_score", DPConfusionMatrix)
+    paid = asked.from_predictions(
         y_true, y_pred, epsilon=epsilon, classes=classes, **terms
     )
     score = paid.balanced_accuracy
@@ -1181,8 +1193,8 @@ def dp_roc_auc_score(
     y_true : array-like of shape (n_samples,)
         Private labels.
     y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the second of the sorted classes, or scores that are larger for it. Of
-        more than two classes, a column for each.
+        Probabilities of the second of the sorted classes, or scores that are larger for it; or a
+        column of probabilities for each class.
     epsilon : float
         Price in nats, greater than 0.
     classes : array-like of shape (n_classes,)
@@ -1219,7 +1231,8 @@ def dp_roc_auc_score(
     >>> 0.9 < area < 1.0
     True
     """
-    paid = DPClassificationScores.from_predictions(
+    asked = under_name("dp_roc_auc_score", DPClassificationScores)
+    paid = asked.from_predictions(
         y_true, y_score, epsilon=epsilon, classes=classes, probabilities=probabilities, **terms
     )
     score = paid.roc_auc

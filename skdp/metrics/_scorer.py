@@ -119,8 +119,6 @@ class DPScorer:
             terms["probabilities"] = hasattr(estimator, "predict_proba")
             method = "predict_proba" if terms["probabilities"] else "decision_function"
         found = getattr(estimator, method)(X)
-        if self.score_func is dp_roc_auc_score and terms["probabilities"] and found.shape[1] == 2:
-            found = found[:, 1]
         score = self.score_func(y, found, **terms)
         return -score if is_loss else score
 
@@ -136,7 +134,9 @@ class DPScorer:
         }
 
     def __repr__(self) -> str:
-        return f"make_dp_scorer({self.score_func.__name__}, epsilon={self.terms['epsilon']!r})"
+        terms = {name: value for name, value in self.terms.items() if name != "budget"}
+        listed = ", ".join(f"{name}={value!r}" for name, value in terms.items())
+        return f"make_dp_scorer({self.score_func.__name__}, {listed})"
 
 
 def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **terms: Any) -> DPScorer:

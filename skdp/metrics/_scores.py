@@ -239,7 +239,12 @@ class HeldOutScores:
 
 def paid_for(name, epsilon, rest):
     """Return what is paid for a function, after which budgets and warnings call it."""
-    return type(name, (HeldOutScores,), {})(epsilon, **rest)
+    return under_name(name, HeldOutScores)(epsilon, **rest)
+
+
+def under_name(name, kind):
+    """Return a kind of scores by which budgets and warnings know the function that was called."""
+    return type(name, (kind,), {})
 
 
 def noise_in(ledger):
