@@ -647,7 +647,7 @@ class DPMedian(LocationEstimator):
         if mechanism == "rank":
             sides = n_rows, n_features
             grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, sides)
-            say_of_quantiles(doubts, tau, epsilon, self.adjacency, sides, unit)
+            say_of_quantiles(doubts, tau, epsilon, self.adjacency, sides, unit, grid)
         elif place is None:
             mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
             ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)

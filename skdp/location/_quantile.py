@@ -369,24 +369,37 @@ def _prices_of_levels(epsilon, spreads):
 
 
 # fewer ranks between a quantile and an end of the rows, in temperatures of a draw, hardly hold it
-_FEWEST = Ladder(COARSEST, signed=True).needed(UNLIKELY)
+# anywhere, and not between bounds that the rows fill. In bounds that are exp(k) times as wide as
+# the rows k more are needed: of even rows, one or more of five quantiles lay beyond in 0 to 15 % of
+# the draws at .5 exp(k), in half of them at 3 to 5 exp(k)
+_FEWEST, _FEWEST_IN_BOUNDS = Ladder(COARSEST, signed=True).needed(UNLIKELY), 6.0
 
 
-def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit="row"):
+def say_of_quantiles(doubts, tau, epsilon, adjacency, shape, unit, grid):
     """Take note of quantiles that too few rows lie beyond; public numbers alone decide."""
     away = _ranks_away(tau, adjacency, shape) * epsilon
     what = f"the {float(tau):.4g}-quantile of {shape[1]} feature(s)"
-    say_of_ranks(doubts, what, away, epsilon, shape[0], unit)
+    say_of_ranks(doubts, what, away, epsilon, shape[0], unit, grid)
 
 
-def say_of_ranks(doubts, what, away, epsilon, n_rows, unit):
-    """Take note if so many ranks beyond quantiles, in temperatures, are too few."""
-    if away < _FEWEST:
-        doubts.noise(
-            f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
-            f"is mostly noise. Use some {math.ceil(n_rows * _FEWEST / away)} {unit}s or a larger "
-            "epsilon, and bounds that are as tight as they are known to be."
-        )
+def say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid):
+    """Take note if so many ranks beyond quantiles, in temperatures, are too few on a grid."""
+    bounded, fewest = not isinstance(grid, Ladder), _FEWEST
+    if bounded:
+        # bounds of whole numbers are no wider than so many of them
+        fewest = min(fewest, _FEWEST_IN_BOUNDS + math.log(int(np.max(grid[2])) + 1))
+    if away >= fewest:
+        return
+    found = "is mostly noise"
+    if bounded and away >= _FEWEST_IN_BOUNDS:
+        times = float(f"{math.exp(away - _FEWEST_IN_BOUNDS):.1g}")
+        found = f"is noise if bounds are more than some {times:,.0f} times as wide as the rows"
+    tight = "and bounds that are as tight" if bounded else "or give bounds, as tight"
+    doubts.noise(
+        f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
+        f"{found}. Use some {math.ceil(n_rows * fewest / away)} {unit}s or a larger epsilon, "
+        f"{tight} as they are known to be."
+    )
 
 
 def say_of_grid(doubts, location, grid, named=some_of):
@@ -628,7 +641,7 @@ class DPQuantile(LocationEstimator):
         doubts = Doubts(type(self).__name__)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"
-        say_of_ranks(doubts, what, away, epsilon, n_rows, unit)
+        say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid)
         # 4. gate, 5. run
         with open_gate(
             self,

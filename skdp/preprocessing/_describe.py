@@ -23,7 +23,7 @@ from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
-from skdp._rows.streams import types_in
+from skdp._rows.streams import name_of_type, types_in
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -304,7 +304,8 @@ class TableSummary(BaseEstimator):
             else:
                 away = planned(taus).ranks_away(shape) * price
                 what = f"the percentiles of the column(s) {_names(numbers, draw.chosen)}"
-                say_of_ranks(doubts, what, away, epsilon, n_rows, unit)
+                ends = _public_ends([numbers[k][1] for k in draw.chosen])
+                say_of_ranks(doubts, what, away, epsilon, n_rows, unit, ends)
         hopeful = sorted(k for draw in draws if draw.taus for k in draw.chosen)
         sizes = tuple(len(column.words) for _, column in listed) + (1,) * len(nullable)
         quantiles = np.full((len(taus), len(numbers)), np.nan)
@@ -412,7 +413,10 @@ class TableSummary(BaseEstimator):
         text += f"a weight of {seen:.6g}" if weighed else f"{seen} {self.ledger_.unit}s"
         text += ". No least and no largest value: no one row's value can be private."
         if self.left_out_:
-            text += f" Left out, for want of categories: {', '.join(map(repr, self.left_out_))}."
+            text += (
+                " Left out, as neither numbers, dates nor flags, without categories: "
+                f"{', '.join(map(repr, self.left_out_))}."
+            )
         return text
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -465,7 +469,7 @@ def dp_describe(
         in the place of the least and the largest value, which can not be private.
     bounds : dict, default=None
         Public bounds by names of columns, as ``{"age": (18, 100)}``; those of dates as
-        ``("2019-01-01", "2025-01-01")``, those of durations in days. Without, percentiles are drawn
+        ``("2019-01-01", "2025-01-01")``, those of durations as such or in days. Without, percentiles are drawn
         among floats of all magnitudes, or all dates, and the moments are those of values clipped to
         a range around them.
     categories : dict, default=None
@@ -575,7 +579,16 @@ def dp_describe(
         random_state=random_state,
     )
     more = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return summary.fit(X, groups=groups, **more)
+    try:
+        return summary.fit(X, groups=groups, **more)
+    except (TypeError, ValueError) as error:
+        # the class is what is returned, and not what was called
+        own, called = type(summary).__name__, dp_describe.__name__
+        error.args = tuple(
+            part.replace(f"{own}.fit", called).replace(own, called) if isinstance(part, str) else part
+            for part in error.args
+        )
+        raise
 
 
 def described_columns(X, bounds, categories):
@@ -603,9 +616,10 @@ def described_columns(X, bounds, categories):
         else:
             left_out.append(label)
     if not kept:
+        given = ", ".join(f"{label!r} of type {name_of_type(types[label])}" for label in left_out)
         raise ValueError(
-            "X must have a column of numbers, dates or flags, or one with categories; got "
-            f"{', '.join(map(repr, left_out))}."
+            "X must have a column of numbers, dates or flags, by its type, or one with a public "
+            f"list of its values, as in categories={{{left_out[0]!r}: [...]}}; got {given}."
         )
     return kept, left_out
 

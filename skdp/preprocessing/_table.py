@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from operator import attrgetter
 from typing import Any, Literal, Self
 
@@ -209,9 +209,9 @@ def _bounds_of(label, kind, bounds):
     given = bounds
     if kind == "date":
         try:
-            if any(isinstance(end, int | float) for end in bounds):
+            if any(isinstance(end, Real) for end in bounds):
                 raise TypeError
-            bounds = tuple(_days(np.datetime64(end, "s")) for end in bounds)
+            bounds = tuple(_days(np.datetime64(_moment(end), "s")) for end in bounds)
             if not bounds[0] < bounds[1]:
                 raise ValueError
         except (TypeError, ValueError):
@@ -219,8 +219,24 @@ def _bounds_of(label, kind, bounds):
                 f"bounds[{label!r}] must be a pair of dates, the earlier one first, such as "
                 f"('2019-01-01', '2025-01-01'); got {given!r}."
             ) from None
-    (low,), (high,) = check_bounds(bounds, 1, name=f"bounds[{label!r}]")
+    try:
+        if kind == "duration":
+            bounds = [_length_in_days(end) for end in bounds]
+        (low,), (high,) = check_bounds(bounds, 1)
+    except (TypeError, ValueError):
+        kinds = "durations, or of numbers of days" if kind == "duration" else "finite numbers"
+        raise ValueError(
+            f"bounds[{label!r}] must be a pair (lower, upper) of {kinds}, lower below upper; got "
+            f"{given!r}."
+        ) from None
     return float(low), float(high)
+
+
+def _length_in_days(end):
+    """Return a duration in days; numbers are days already, and numpy takes its own for numbers."""
+    if isinstance(end, Real) and not isinstance(end, np.timedelta64):
+        return end
+    return _days(np.timedelta64(end, "s"))
 
 
 def _may_hold(kind, word):

@@ -4,6 +4,9 @@
 
 from fractions import Fraction
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -58,6 +61,32 @@ def test_they_are_never_out_of_order():
             with pytest.warns(NoisyEstimateWarning):
                 released = model.fit(X).location_
             assert (np.diff(released, axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "n_rows", "said"),
+    [
+        # the first of quartiles is 15 rows from the end for every 4 temperatures
+        (float, None, 150, "is mostly noise.* or give bounds"),
+        (float, (0, 1), 80, "is mostly noise.* and bounds that are as tight"),
+        (float, (0, 1), 200, "is noise if bounds are more than some 700 times as wide"),
+        (float, (0, 1), 260, None),
+        (int, (0, 4), 80, "is mostly noise"),
+        # five whole numbers have bounds no wider than five of them
+        (int, (0, 4), 130, None),
+        (int, (0, 10**6), 130, "is noise if bounds are more than some 8 times as wide"),
+    ],
+)
+def test_too_few_rows_are_told_by_how_wide_bounds_may_be(values, bounds, n_rows, said):
+    X = rng.uniform(0, 5, size=(n_rows, 1)).astype(values)
+    model = DPQuantile(1.0, quantile=QUARTILES, bounds=bounds)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X)
+    few = [str(one.message) for one in seen if "are too few for" in str(one.message)]
+    assert bool(few) == bool(said)
+    if said:
+        assert re.search(said, few[0])
 
 
 def test_ties_are_split_between_parts():

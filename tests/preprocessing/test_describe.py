@@ -3,6 +3,7 @@
 """Descriptions of tables: against pandas, one budget, types of tables, what is left out."""
 
 import copy
+import datetime
 import math
 import pickle
 
@@ -266,3 +267,39 @@ def test_what_makes_no_sense_is_refused(given, said):
         dp_describe(PEOPLE[["city"]])
     with pytest.raises(ValueError, match="at least one row"):
         dp_describe(PEOPLE[:0])
+
+
+def test_errors_call_what_was_called_and_say_what_is_allowed():
+    for given, said in (
+        ({"epsilon": 0}, "^The 'epsilon' parameter of dp_describe must be"),
+        ({"sample_weight": np.ones(len(PEOPLE))}, "^dp_describe takes sample_weight only with"),
+        ({"bounds": {"age": (5, 1)}}, r"^bounds\['age'\] must be a pair .* below upper; got \(5, 1"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            dp_describe(PEOPLE, **given)
+    with pytest.raises(ValueError, match=r"categories=\{'city': \[...\]\}; got 'city' of type"):
+        dp_describe(PEOPLE[["city"]])
+
+
+def test_bounds_of_durations_are_durations_or_days():
+    stay = pd.DataFrame({"stay": pd.to_timedelta(np.linspace(0, 3600, 4000), unit="s")})
+    hour = (
+        (datetime.timedelta(0), datetime.timedelta(hours=1)), (0, 1 / 24),
+        (pd.Timedelta(0), pd.Timedelta("1h")), (np.timedelta64(0, "m"), np.timedelta64(60, "m")),
+    )  # fmt: skip
+    for bounds in hour:
+        found = dp_describe(stay, 2.0, bounds={"stay": bounds}).frame["stay"]
+        assert abs(found["mean"] - pd.Timedelta("30min")) < pd.Timedelta("2min")
+    for bounds in (hour[0][::-1], ("0s", "1h"), 5):
+        with pytest.raises(ValueError, match=r"^bounds\['stay'\] must be a pair .* of durations, or"):
+            dp_describe(stay, bounds={"stay": bounds})
+
+
+def test_bounds_with_a_time_zone_are_moments():
+    # a warning of numpy would be an error
+    ends = tuple(pd.Timestamp(day, tz="Asia/Tokyo") for day in ("2020-01-01", "2020-01-02"))
+    moments = pd.DataFrame({"at": pd.date_range(*ends, periods=4000)})
+    found = dp_describe(moments, 4.0, bounds={"at": ends}).frame["at"]
+    assert pd.Timestamp("2019-12-31 15:00") <= found["5%"] < found["95%"]
+    assert found["95%"] <= pd.Timestamp("2020-01-01 15:00")
+    assert abs(found["mean"] - pd.Timestamp("2020-01-01 03:00")) < pd.Timedelta("1h")
