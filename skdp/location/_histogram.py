@@ -16,6 +16,7 @@ from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of, sum_over
 from skdp._rows.linear import LinearChunk, counted_rows
+from skdp._rows.streams import whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -247,12 +248,16 @@ def _check_bins(bins):
     """Return a number of bins, or their edges, or raise a ValueError."""
     if isinstance(bins, Integral):
         return int(bins)
-    edges = np.asarray(bins)
+    try:
+        edges = np.asarray(bins)
+    except ValueError:
+        # lists of several lengths
+        edges = np.zeros(0)
     usable = edges.ndim == 1 and edges.size > 1 and edges.dtype.kind in "iuf"
     if not (usable and np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
         raise ValueError(
-            "bins must be a number of bins, or a list of at least two edges that increase; got "
-            f"{bins!r}."
+            "bins must be a number of bins, or a list of at least two edges that increase, for all "
+            f"features; got {bins!r}."
         )
     return edges.astype(np.float64)
 
@@ -437,6 +442,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         epsilon, bins = check_epsilon(self.epsilon), _check_bins(self.bins)
         # 2. validate
         options: dict[str, Any] = {} if self.categories is None else {"dtype": None}
+        whole = whole_columns(X)
         X = validate_private_data(self, X, **options)
         # 3. plan, from public facts
         n_features, doubts = X.shape[1], Doubts(type(self).__name__)
@@ -477,7 +483,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         ) as curator:
             left = epsilon
             if ranges is not None:
-                lower, upper = ranges.run(curator, REACH, doubts)
+                lower, upper = ranges.run(curator, REACH, doubts, whole)
                 edges = edges_of(bins, lower, upper, n_features)
                 left = (epsilon - ranges.epsilon) * (1 - 1e-12)
                 curator.map_rows(

@@ -14,6 +14,7 @@ from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius
 from skdp._rows.linear import ball_rows
+from skdp._rows.streams import whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -183,13 +184,15 @@ class RangedSum:
         """Number of releases."""
         return self.ranges.n_releases + 1
 
-    def run(self, curator, doubts):
+    def run(self, curator, doubts, whole):
         """Release the ranges and the mean.
 
         Parameters
         ----------
         curator, doubts : Curator, Doubts
             Holds what the plan of the ranges admits; takes notes.
+        whole : ndarray of shape (n_features,), dtype bool
+            Features that have whole numbers alone, by their type.
 
         Returns
         -------
@@ -199,7 +202,7 @@ class RangedSum:
             In units of the box.
         """
         reach = balanced_reach(self.noise) if self.ranges.is_sound else REACH
-        lower, upper = self.ranges.run(curator, reach, doubts)
+        lower, upper = self.ranges.run(curator, reach, doubts, whole)
         box = Box(tuple(lower), tuple(upper))
         curator.map_rows(lambda rows: BoxRows(rows.X, box, effective_n_threads(), rows.weight))
         shape = self.ranges.n_rows, self.ranges.n_features
@@ -461,6 +464,7 @@ class DPMean(MeanEstimator):
         given = mechanism, self.data_norm, self.bounds
         check_mean(X, *given)
         refuse_rotated_groups(mechanism, groups, hidden_count(self))
+        whole = whole_columns(X)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
         # 3. plan, from public facts
@@ -494,7 +498,7 @@ class DPMean(MeanEstimator):
             doubts=doubts,
         ) as curator:
             if private:
-                domain, mean = plan.run(curator, doubts)
+                domain, mean = plan.run(curator, doubts, whole)
             else:
                 mean = plan.run(curator)
             noise = curator.ledger.releases[-1].noise.scale / n_rows

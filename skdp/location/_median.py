@@ -25,7 +25,7 @@ from skdp._groups import check_groups
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, sum_over
 from skdp._rows.columns import PointRows
-from skdp._rows.streams import RowStream
+from skdp._rows.streams import RowStream, whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -84,11 +84,6 @@ class Place:
     upper: Any
     center: Any
     unit: float
-
-    @property
-    def grid(self):
-        """Points between the bounds of the features."""
-        return even_grid(self.lower, self.upper)
 
     @classmethod
     def described(cls, estimator, n_features):
@@ -632,6 +627,7 @@ class DPMedian(LocationEstimator):
         if self.mechanism == "gradient":
             gdp_mu(epsilon, delta)
         # 2. validate
+        whole = whole_columns(X)
         X = validate_private_data(self, X, streams=True, order="C")
         # 3. plan, from public facts
         n_features = X.shape[1]
@@ -646,7 +642,9 @@ class DPMedian(LocationEstimator):
         doubts, ranges = Doubts(type(self).__name__), None
         if mechanism == "rank":
             sides = n_rows, n_features
-            grid = place.grid if place else ladder_for(tau, epsilon, self.adjacency, sides)
+            grid = ladder_for(tau, epsilon, self.adjacency, sides)
+            if place is not None:
+                grid = even_grid(place.lower, place.upper, whole)
             say_of_quantiles(doubts, tau, epsilon, self.adjacency, sides, unit, grid)
         elif place is None:
             mu = gdp_mu(epsilon, delta) if mechanism == "gradient" else None
@@ -680,11 +678,13 @@ class DPMedian(LocationEstimator):
             doubts=doubts,
         ) as curator:
             if ranges is not None:
-                place = Place.between(*ranges.run(curator, REACH, doubts))
+                place = Place.between(*ranges.run(curator, REACH, doubts, whole))
                 curator.map_rows(lambda ranked: place.admitted(ranked.X, ranked.weight))
             if mechanism == "rank":
                 location, bound = release_quantiles(curator, tau, grid, epsilon, sides)
                 say_of_grid(doubts, location, grid)
+                if place is None:
+                    location = np.where(whole, np.rint(location), location)
             elif mechanism == "exponential":
                 left = epsilon if ranges is None else (epsilon - ranges.epsilon) * (1 - 1e-12)
                 price = ExponentialMechanism(left)

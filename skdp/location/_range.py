@@ -105,7 +105,7 @@ class RangePlan:
         """Return the rows that `run` begins with, each with what it counts."""
         return LadderRows(X, self.medians or _DISTANCES, weight=weight)
 
-    def run(self, curator, reach, doubts):
+    def run(self, curator, reach, doubts, whole=False):
         """Release the ranges.
 
         Parameters
@@ -117,6 +117,8 @@ class RangePlan:
             drawn quantile.
         doubts : Doubts
             Takes a note of features whose values are found to be equal.
+        whole : ndarray of shape (n_features,), dtype bool, default=False
+            Features that have whole numbers alone, by their type: 1 apart, at least.
 
         Returns
         -------
@@ -127,6 +129,7 @@ class RangePlan:
             half = np.full(self.n_features, reach)
             return -half, half
         center = self._drawn(curator, self.medians, Fraction(1, 2), self.median_price)
+        center = np.where(whole, np.rint(center), center)
         curator.map_rows(lambda rows: LadderRows(rows.X, _DISTANCES, center, rows.weight))
         distance = self._drawn(curator, _DISTANCES, self.level, self.distance_price)
         say_of_ends(doubts, np.maximum(np.abs(center), distance))
@@ -141,6 +144,7 @@ class RangePlan:
         if self.level < LEVEL_OF_COUNTS:
             # others are not seen, and whole numbers are most often counts: 1 is their unit
             spread[(np.rint(center) == center) & (distance < NO_COUNT)] = 1.0
+        spread = np.where(whole, np.maximum(spread, 0.5), spread)
         # a spread that floats cannot tell from zero
         least = np.maximum(np.abs(center) * FINEST_WIDTH, NARROWEST_WIDTH)
         half = np.clip(spread * reach, least, _WIDEST)

@@ -23,6 +23,7 @@ from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows
+from skdp._rows.streams import whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -188,7 +189,7 @@ def _features_of(rows):
     return FeatureRows(rows.X, n_threads=effective_n_threads(), weight=rows.weight)
 
 
-def pure_moments(curator, ranges, epsilon, adjacency, doubts):
+def pure_moments(curator, ranges, epsilon, adjacency, doubts, whole):
     """Release means and standard deviations of features without bounds and without a delta.
 
     Parameters
@@ -203,6 +204,8 @@ def pure_moments(curator, ranges, epsilon, adjacency, doubts):
         As the curator has it.
     doubts : Doubts
         Takes notes.
+    whole : ndarray of shape (n_features,), dtype bool
+        Features that have whole numbers alone, by their type.
 
     Returns
     -------
@@ -213,7 +216,7 @@ def pure_moments(curator, ranges, epsilon, adjacency, doubts):
     law = LaplaceMechanism((epsilon - ranges.epsilon) * (1 - 1e-12))
     moved = MomentSum(Box((-1.0,) * n_features, (1.0,) * n_features)).sensitivity(adjacency, n_rows)
     reach = reach_at(math.sqrt(2) * moved.l1 / (law.epsilon * n_rows))
-    box = Box(*map(tuple, ranges.run(curator, reach, doubts)))
+    box = Box(*map(tuple, ranges.run(curator, reach, doubts, whole)))
     curator.map_rows(lambda rows: _features_of(rows))
     mean, variance, noise = _moments_in(curator, box, law, n_rows)
     # as narrow as a range can be: most rows are equal; or many lie at its ends
@@ -908,6 +911,7 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
         shifts = "with_mean=True", "with_mean=False"
         if self.with_mean:
             refuse_sparse(X, *shifts)
+        whole = whole_columns(X)
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         if self.with_mean:
             # the format of a stream is known by now
@@ -945,7 +949,9 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
             doubts=doubts,
         ) as curator:
             if ranges is not None:
-                mean, scale = pure_moments(curator, ranges, epsilon, self.adjacency, doubts)
+                mean, scale = pure_moments(
+                    curator, ranges, epsilon, self.adjacency, doubts, whole
+                )
             elif self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
                 say_of_moments(doubts, n_features, n_rows * mu, "public bounds", unit)

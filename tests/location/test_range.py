@@ -7,11 +7,12 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
-from skdp import DPMean, DPMedian, DPQuantile
+from skdp import DPHistogram, DPMean, DPMedian, DPQuantile
 from skdp._quantiles import COARSEST, Ladder, LadderRows, finest_ladder
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning
@@ -104,6 +105,26 @@ def test_every_feature_has_a_range_of_its_own():
     model = DPMean(epsilon=4.0).fit(X)
     assert np.all(np.abs(model.location_ - X.mean(axis=0)) < 0.2 * X.std(axis=0))
     assert sum(release.count for release in model.ledger_.releases) == 7
+
+
+def test_whole_numbers_by_their_type_are_one_apart():
+    # at n epsilon 1,000 half of the distances are seen: of flags half are zero, so that a draw is
+    # of any size below 1; means were off by a half in one fit of twenty
+    flags = np.arange(2000)[:, None] % 2 == 0
+    frame = pd.DataFrame({"flag": flags[:, 0]})
+    for X in (flags, flags.astype(np.int8), frame):
+        for seed in range(8):
+            model = DPMean(0.5, random_state=seed).fit(X)
+            assert model.bounds_[1][0] - model.bounds_[0][0] >= 4.0
+            assert abs(model.location_[0] - 0.5) < 0.2
+    histogram = DPHistogram(0.5, random_state=0).fit(flags)
+    assert histogram.bin_edges_[0][-1] - histogram.bin_edges_[0][0] >= 5.0
+    # and so are medians
+    ratings = np.random.default_rng(0).integers(1, 6, (2000, 1))
+    for bounds in (None, (0, 10)):
+        for seed in range(4):
+            median = DPMedian(0.1, bounds=bounds, random_state=seed).fit(ratings).location_[0]
+            assert median in (2, 3, 4)
 
 
 def test_columns_of_zeros_are_zeros_or_a_warning():
