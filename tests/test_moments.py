@@ -465,6 +465,8 @@ def test_with_next_to_no_noise_moments_are_those_of_the_rows(given):
     made = pca.transform(ROWS)
     np.testing.assert_allclose(pca.to_sklearn().transform(ROWS), made)
     np.testing.assert_allclose(made @ pca.components_ + pca.mean_, pca.inverse_transform(made))
+    with pytest.raises(ValueError, match=r"X must have a column for each of \d+ components; got 1"):
+        pca.inverse_transform(made[:, :1])
     assert list(pca.get_feature_names_out()) == ["dppca0", "dppca1"]
 
 
@@ -687,12 +689,23 @@ def test_the_penalty_is_that_of_ridge():
         assert model.l2_ == l2
 
 
+def test_columns_without_intervals_are_called_by_their_names():
+    table = pd.DataFrame(ROWS, columns=[f"x{j}" for j in range(ROWS.shape[1])]).assign(same=1.0)
+    with pytest.warns(NoisyEstimateWarning, match="'same' may be constant, or depend on"):
+        quiet(DPRidge(), table, targets(ROWS)).conf_int()
+    # of too few rows none is to blame
+    few = quiet(DPRidge(data_norm=5.0, target_scale=5.0), ROWS[:60], targets(ROWS)[:60])
+    with pytest.warns(NoisyEstimateWarning, match="features: a column may be constant"):
+        few.conf_int()
+
+
 def test_the_penalty_follows_from_the_spectrum():
     X = np.column_stack([ROWS, ROWS[:, 0]])
     model = quiet(DPRidge(), X, targets(ROWS))
     assert model.l2_ > 0
     # a direction without variance has no interval
-    with pytest.warns(NoisyEstimateWarning, match="intervals are infinite, for noise"):
+    said = f"intervals are infinite, .* column.s. 0, {ROWS.shape[1]} may be constant, or depend"
+    with pytest.warns(NoisyEstimateWarning, match=said):
         lower, upper = model.conf_int()
     assert np.isneginf(lower).all()
     assert np.isposinf(upper).all()

@@ -343,6 +343,11 @@ class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         X = check_array(X)
+        if X.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X must have a column for each of {self.n_components_} components; got "
+                f"{X.shape[1]}."
+            )
         return X @ self.components_ + self.mean_
 
     def _twin(self):

@@ -62,6 +62,7 @@ from skdp.moments._products import (
     plan_lengths,
     plan_units,
 )
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
@@ -83,6 +84,8 @@ _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
 _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
 # edges of the noise that the smallest eigenvalue must exceed, for intervals
 _CLEAR = 2.0
+# part of a direction below these that is in a column worth naming
+_NAMED = 0.2
 # epsilon from which R2 is above .5 on the 200 rows of scikit-learn's checks, for nearly every seed
 _FAIR, _FAIR_PURE = 4.0, 8.0
 # usual sizes of a target to which rows of about full length are cut, with public units
@@ -138,6 +141,12 @@ class NormalEquations:
         """Return the eigenvalues of the matrix of the features with a diagonal added, ascending."""
         d = self.n_features
         return np.linalg.eigvalsh(self._centered[:d, :d] + np.diag(np.broadcast_to(penalty, d)))
+
+    def hidden(self):
+        """Return the features of directions with too little variance for intervals."""
+        found, directions = np.linalg.eigh(self._centered[: self.n_features, : self.n_features])
+        weak = found <= _CLEAR * self.edge
+        return np.flatnonzero((directions[:, weak] ** 2 > _NAMED).any(axis=1))
 
     def solved(self, penalty):
         """Return coefficients of features, and of the constant.
@@ -743,6 +752,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self.l2_ = penalty if shape and self.l2 == "auto" else float(penalty[0])
         free = equations.solved(0.0) if clear else solved
         deviations, self._spreads, squares = np.inf, None, np.full(len(targets), np.inf)
+        # some may be left out; if it is all of them, rows are too few
+        hidden = equations.hidden() if not clear else np.zeros(0, dtype=np.intp)
+        self._hidden = hidden if hidden.size < d else hidden[:0]
         if clear:
             deviations, self._spreads, squares = equations.deviations(*free)
         with np.errstate(over="ignore"):
@@ -854,10 +866,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         if not (is_number(level) and 0.0 < level < 1.0):
             raise ValueError(f"level must be a number in (0, 1); got {level!r}.")
         if np.isinf(self.coef_std_).any():
+            named = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+            columns = "a column may be constant, or depend on others. Leave it out"
+            if self._hidden.size:
+                columns = (
+                    f"by what was released, column(s) {some_of(named[self._hidden])} may be "
+                    "constant, or depend on each other. Leave one out"
+                )
             warnings.warn(
                 f"{type(self).__name__}: intervals are infinite, for noise may have made the "
-                "smallest eigenvalue of the features: a column may be constant, or depend on "
-                "others. Leave it out, or use more rows or a larger epsilon.",
+                f"smallest eigenvalue of the features: {columns}, or use more rows or a larger "
+                "epsilon.",
                 NoisyEstimateWarning,
                 stacklevel=level_of_caller(),
             )
