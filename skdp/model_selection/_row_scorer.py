@@ -251,6 +251,12 @@ def resolve_scoring(scoring, estimator):
             f"scoring must be given for {type(estimator).__name__}, which is no classifier: a "
             "RowScorer, whose bounds say how far one row moves the score. Got None."
         )
+    if hasattr(scoring, "terms_of_score"):
+        raise ValueError(
+            f"scoring must be None, one of {sorted(BY_NAME)}, or a RowScorer with bounds: this "
+            "search pays for the choice of the winner at once. A scorer that pays for every score "
+            f"is for GridSearchCV or cross_val_score of scikit-learn; got {scoring!r}."
+        )
     if isinstance(scoring, list | tuple | set | dict):
         reason = "a search releases one score, and several would have to be paid for"
     else:

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from skdp import DPGridSearchCV, DPLogisticRegression
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.audit import trace_privacy
+from skdp.metrics import dp_accuracy_score, make_dp_scorer
 from skdp.model_selection import RowScorer
 from skdp.model_selection._row_scorer import (
     BY_NAME,
@@ -55,6 +56,16 @@ def test_log_loss_is_that_of_scikit_learn_down_to_the_floor():
     )
     unknown = np.array(["maybe"] * 50)
     assert BY_NAME["neg_log_loss"](MODEL, X, unknown) == pytest.approx(math.log(FLOOR))
+
+
+def test_a_scorer_that_pays_for_every_score_is_sent_to_scikit_learn():
+    search = DPGridSearchCV(
+        DPLogisticRegression(classes=["no", "yes"]),
+        {"C": [0.1, 1.0]},
+        scoring=make_dp_scorer(dp_accuracy_score, epsilon=1.0),
+    )
+    with pytest.raises(ValueError, match="pays for every score is for GridSearchCV"):
+        search.fit(X, Y)
 
 
 @pytest.mark.parametrize(
