@@ -414,7 +414,7 @@ class TableSummary(BaseEstimator):
         text += ". No least and no largest value: no one row's value can be private."
         if self.left_out_:
             text += (
-                " Left out, as neither numbers, dates nor flags, without categories: "
+                " Left out, being no numbers, dates or flags by type and without categories: "
                 f"{', '.join(map(repr, self.left_out_))}."
             )
         return text
