@@ -744,6 +744,36 @@ def test_predictions_are_no_worse_than_the_mean_however_large_the_noise(given, n
     assert min(found) > -0.7
 
 
+@pytest.mark.parametrize("given", [{}, {"data_norm": 4.0}], ids=str)
+def test_few_rows_find_the_origin_of_the_target(given):
+    # predictions were 0, or anywhere between that and the mean
+    rng, found = np.random.default_rng(0), []
+    for seed in range(12):
+        X = rng.normal(size=(500, 1 + seed % 3))
+        y = 1000 + 10 * X[:, 0] + 10 * rng.normal(size=500)
+        model = quiet(DPRidge(1.0, random_state=seed, **given), X[:250], y[:250])
+        found.append(model.score(X[250:], y[250:]))
+        assert any("target" in one.query for one in model.ledger_.releases)
+        assert model.privacy_spent_[0] <= 1.0
+    assert np.median(found) > 0
+    assert min(found) > -0.5
+
+
+@every_adjacency
+def test_the_trace_of_few_rows_is_within_the_price(adjacency):
+    X, y = ROWS[:250, :2], targets(ROWS)[:250]
+    for at, far in ((0, 1e6), (7, -3.0)):
+        X_other, y_other = X.copy(), y.copy()
+        y_other[at] = far
+        X_other[at] = -X[at]
+        if adjacency == "zero-out":
+            X_other[at], y_other[at] = np.nan, np.nan
+        model = DPRidge(1.0, adjacency=adjacency, random_state=0)
+        pair = {"X": X, "X_neighbour": X_other, "y": y, "y_neighbour": y_other}
+        result = trace_privacy(model, **pair, n_draws=0)
+        assert result.passed
+
+
 def test_a_long_target_is_not_believed_for_its_length():
     # a mean that noise makes is not taken for one, and one that is there is found
     rng = np.random.default_rng(0)

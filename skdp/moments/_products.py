@@ -588,7 +588,7 @@ def plan_units(
         plan_scales(epsilon, delta, with_radius=r, n_columns=d, medians_first=not r, **shape)
         for r, d in ((False, n_features if by_column else 0), (True, 0))
     )
-    price = _left(epsilon, delta, columns, length)
+    price = left_of(epsilon, delta, columns, length)
     edge = noise_in_rows(n_features, n_rows, adjacency, price, not delta)
     # of the variance of one direction
     part, stretch = n_features * edge, 1.0
@@ -603,7 +603,7 @@ def plan_units(
     # a rough length will do
     first = replace(length, unit=length.unit / 2) if delta else length
     mean = math.sqrt(_MEAN_SHARE) * gdp_mu(epsilon, delta) if delta else _MEAN_SHARE * epsilon
-    price = _left(epsilon, delta, columns, length, first, mean=mean)
+    price = left_of(epsilon, delta, columns, length, first, mean=mean)
     return replace(plan, price=price, first=first, mean_law=law_of(mean, not delta, n_features))
 
 
@@ -640,7 +640,7 @@ def plan_lengths(n_features, n_targets, part):
     return longest, np.append(np.ones(n_features), np.full(n_targets, heavy))
 
 
-def _left(epsilon, delta, *searches, mean=0.0):
+def left_of(epsilon, delta, *searches, mean=0.0):
     """Return what searches, and the release of a mean, leave of a budget for the products."""
     if delta:
         return mu_beside(

@@ -56,6 +56,7 @@ from skdp.moments._products import (
     MomentEstimator,
     RowProducts,
     check_size,
+    left_of,
     move_rows,
     moved,
     noise_in_rows,
@@ -84,6 +85,8 @@ _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
 _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
 # edges of the noise that the smallest eigenvalue must exceed, for intervals
 _CLEAR = 2.0
+# part of the squared budget that a search for the origin of the target has to leave
+_LEFT_BESIDE_TARGETS = 0.3
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
 # epsilon from which R2 is above .5 on the 200 rows of scikit-learn's checks, for nearly every seed
@@ -321,16 +324,16 @@ def beside(X, y):
 
 @dataclass(frozen=True)
 class DrawnUnits:
-    """Units without a delta: a length of rows, and origin and scale of a target, drawn by ranks.
+    """Units of few rows, or without a delta: a length of rows, origin and scale of a target.
 
     Parameters
     ----------
-    scales : ScalesPlan
-        The draws.
+    scales : ScalesPlan or SearchedScales
+        The draws, or searches.
     n_features : int
         Number of features.
     price : float
-        Epsilon that is left for the products.
+        What is left for the products: a Gaussian-DP parameter, or epsilon.
     stretch : ndarray of shape (n_features + n_targets,)
         As that of `KnownUnits`.
     longest : float
@@ -637,7 +640,10 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 "delta=0: without a delta the scale of one target alone is searched. Got None."
             )
 
+        joined = True
+
         def planned(n_rows):
+            nonlocal joined
             facts = {"n_rows": n_rows, "adjacency": self.adjacency}
             if is_known:
                 longest, stretch = self._lengths(n_features, n_targets, total, facts)
@@ -647,8 +653,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 move = partial(moved, weight=1 / unit, shift=0 * unit)
                 return KnownUnits(units, total, move, stretch)
             if not delta:
+                joined = False
                 return self._drawn(n_features, n_targets, facts)
-            return plan_units(
+            plan = plan_units(
                 epsilon,
                 delta,
                 n_features=size,
@@ -659,6 +666,12 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 n_targets=n_targets,
                 **facts,
             )
+            if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:
+                return plan
+            # where columns are not searched, the target has an origin and a unit of its own
+            alone = self._drawn(n_features, n_targets, facts)
+            joined = not alone.n_releases or alone.price**2 < _LEFT_BESIDE_TARGETS * total**2
+            return plan if joined else alone
 
         def released(setting):
             units, columns = setting.units, setting.columns
@@ -681,7 +694,6 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 columns = StandardColumns(*parts, farthest=away)
             self._found = columns if self.data_norm is None else None
 
-        joined = bool(delta) or is_known
         self._measured(
             X,
             lambda counts: _ridge_rows(X, target, counts, joined),
@@ -701,16 +713,16 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         return plan_lengths(n_features, n_targets, part)
 
     def _drawn(self, n_features, n_targets, shape):
-        """Return the plan of units that are drawn by ranks, without a delta."""
+        """Return the plan of a length of rows, and of the origin and unit of one target."""
         scales = plan_scales(
             self.epsilon,
-            0.0,
+            self.delta,
             with_radius=self.data_norm is None,
             with_scale=self.target_scale is None,
             with_center=self.fit_intercept,
             **shape,
         )
-        price = (self.epsilon - math.fsum(scales.prices)) * (1 - 1e-9)
+        price = left_of(self.epsilon, self.delta, scales)
         longest, stretch = self._lengths(n_features, n_targets, price, shape)
         return DrawnUnits(scales, n_features, price, stretch, longest)
 
