@@ -87,7 +87,7 @@ _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EX
 _CLEAR = 2.0
 # part of the squared budget that a search for the origin of the target has to leave
 _LEFT_BESIDE_TARGETS = 0.3
-# columns for which the effect of shortening is worth a look, and the draws of a half that tell it
+# columns for which the effect of shortening is worth a look, and the points of a half that tell it
 _FEW, _DRAWS = 32, 2048
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
@@ -194,8 +194,9 @@ class NormalEquations:
         values, vectors = np.linalg.eigh(
             self.products[:-1, :-1] / self.weight - np.multiply.outer(mean, mean)
         )
-        # always the same draws, from which nothing depends on chance
-        draws = np.random.default_rng(0).normal(size=(_DRAWS, size))
+        # evenly spread points: multiples of the roots of primes, in parts of one (Richtmyer)
+        primes = [k for k in range(2, 140) if all(k % part for part in range(2, k))][:size]
+        draws = ndtri(np.multiply.outer(np.arange(1, _DRAWS + 1), np.sqrt(primes)) % 1.0)
         rows = np.vstack([draws, -draws]) @ (vectors * np.sqrt(np.maximum(values, 1e-9))).T
 
         def stretched(times):
