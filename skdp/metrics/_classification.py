@@ -332,8 +332,8 @@ class DPConfusionMatrix(HeldOutScores):
         away = self.n_rows - float(self._counts.sum())
         if away > max(_AWAY * self.n_rows, _KNOWN * loud):
             doubts.noise(
-                f"about {away / self.n_rows:.0%} of the rows count nowhere, by the released counts: "
-                f"compare labels and predictions with classes, {self.classes_.tolist()!r}."
+                f"about {away / self.n_rows:.0%} of the rows count nowhere, by the released "
+                f"counts: compare labels and predictions with classes, {self.classes_.tolist()!r}."
             )
         lost = [
             label for label, known in zip(self.classes_, self._is_known, strict=True) if not known
@@ -1168,9 +1168,7 @@ def dp_balanced_accuracy_score(
     True
     """
     asked = under_name("dp_balanced_accuracy_score", DPConfusionMatrix)
-    paid = asked.from_predictions(
-        y_true, y_pred, epsilon=epsilon, classes=classes, **terms
-    )
+    paid = asked.from_predictions(y_true, y_pred, epsilon=epsilon, classes=classes, **terms)
     score = paid.balanced_accuracy
     return DPScore(score, score.interval, score.confidence_level, paid)
 

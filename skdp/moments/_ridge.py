@@ -525,22 +525,21 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
     replace-one (Proposition 87). The search for units is that of `DPCovariance`; with few rows
     length of rows, and origin and unit of one target, are searched instead, at delta 0 drawn by
-    ranks. Timing, exceptions on
-    malformed input and `score` on private rows are not covered.
+    ranks. Timing, exceptions on malformed input and `score` on private rows are not covered.
 
     Intervals. They are for the coefficients of a linear truth whose residuals do not depend on the
     features and are symmetric. Long rows count less, and those are long whose residual has the sign
     of the slope: so slopes are too near to 0, by up to one deviation where rows are few, which is
-    worked out for Gaussian rows of up to 32 columns and added to the deviation. Residuals are taken to have equal variance, whatever the weight. With weights, or
-    groups, intervals are too wide rather than too narrow: a residual of weight w, in units of
-    `max_weight`, adds w^2 times its variance to that of a sum, and w times is counted. The law of
-    the noise is known exactly, and what it does to coefficients to the first order: so there is no
-    interval unless the smallest eigenvalue of the features, and the weight of the rows, are twice
-    what noise alone makes. A posterior mean has none: how far it is from the truth depends on what
-    was taken to be likely. The guide has the coverage that was measured. Given units that are far
-    too small cut most rows, and intervals miss the truth, without a warning. Of new targets
-    `predict` has a standard deviation: of the residuals nothing is released but one variance, in
-    which long rows count less.
+    worked out for Gaussian rows of up to 32 columns and added to the deviation. Residuals are taken
+    to have equal variance, whatever the weight. With weights, or groups, intervals are too wide
+    rather than too narrow: a residual of weight w, in units of `max_weight`, adds w^2 times its
+    variance to that of a sum, and w times is counted. The law of the noise is known exactly, and
+    what it does to coefficients to the first order: so there is no interval unless the smallest
+    eigenvalue of the features, and the weight of the rows, are twice what noise alone makes. A
+    posterior mean has none: how far it is from the truth depends on what was taken to be likely.
+    The guide has the coverage that was measured. Given units that are far too small cut most rows,
+    and intervals miss the truth, without a warning. Of new targets `predict` has a standard
+    deviation: of the residuals nothing is released but one variance, in which long rows count less.
     It says nothing of their law, nor whether they are wider in one place than in another.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four

@@ -469,9 +469,9 @@ def dp_describe(
         in the place of the least and the largest value, which can not be private.
     bounds : dict, default=None
         Public bounds by names of columns, as ``{"age": (18, 100)}``; those of dates as
-        ``("2019-01-01", "2025-01-01")``, those of durations as such or in days. Without, percentiles are drawn
-        among floats of all magnitudes, or all dates, and the moments are those of values clipped to
-        a range around them.
+        ``("2019-01-01", "2025-01-01")``, those of durations as such or in days. Without,
+        percentiles are drawn among floats of all magnitudes, or all dates, and the moments are
+        those of values clipped to a range around them.
     categories : dict, default=None
         Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. Text without
         a list is left out, and the description says so.
@@ -585,7 +585,9 @@ def dp_describe(
         # the class is what is returned, and not what was called
         own, called = type(summary).__name__, dp_describe.__name__
         error.args = tuple(
-            part.replace(f"{own}.fit", called).replace(own, called) if isinstance(part, str) else part
+            part.replace(f"{own}.fit", called).replace(own, called)
+            if isinstance(part, str)
+            else part
             for part in error.args
         )
         raise

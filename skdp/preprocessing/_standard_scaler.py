@@ -949,9 +949,7 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
             doubts=doubts,
         ) as curator:
             if ranges is not None:
-                mean, scale = pure_moments(
-                    curator, ranges, epsilon, self.adjacency, doubts, whole
-                )
+                mean, scale = pure_moments(curator, ranges, epsilon, self.adjacency, doubts, whole)
             elif self._releases and box is None:
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
                 say_of_moments(doubts, n_features, n_rows * mu, "public bounds", unit)

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several quantiles at once: parts of the rows, their prices, order, ties, and planted bugs."""
 
-from fractions import Fraction
-
 import re
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
