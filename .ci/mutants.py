@@ -725,12 +725,17 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "units of columns that are not paid for", "_left",
+        "units of a target alone that are not paid for", "DPRidge._drawn",
+        r"left_of\(self\.epsilon, self\.delta, scales\)", "left_of(self.epsilon, self.delta)",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "units of columns that are not paid for", "left_of",
         r"math\.hypot\(mean, \*\(one\.mu for one in searches\)\)", "0.0",
         "tests/test_moments.py",
     ),
     Mutant(
-        "a length of rows that is not paid for without a delta", "_left",
+        "a length of rows that is not paid for without a delta", "left_of",
         r"\[\*prices, mean\]", "[]",
         "tests/test_moments.py",
     ),
