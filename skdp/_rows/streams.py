@@ -531,8 +531,10 @@ def whole_columns(X):
 
     The entries of a list do not tell: one of them would decide. False if there are no types.
     """
-    typed = is_table(X) or isinstance(X, np.ndarray) or hasattr(X, "columns")
-    types = types_in(X).values() if typed and len(X.shape) == 2 else ()
+    # asked of the class: a frame that is not computed yet has neither, and warns of its columns
+    typed = is_table(X) or hasattr(type(X), "columns") or isinstance(X, np.ndarray)
+    typed = typed and hasattr(type(X), "shape") and len(X.shape) == 2
+    types = types_in(X).values() if typed else ()
     whole = [re.match("u?int|bool", str(dtype).lower()) is not None for dtype in types]
     return np.array(whole or False)
 
