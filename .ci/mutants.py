@@ -591,7 +591,7 @@ MUTANTS = [
     ),
     Mutant(
         "a center that moves whatever noise leaves of the share", "believed",
-        r"1 \+ error / _SURE_SHARE\*\*2 \+ spread", "1 + spread",
+        r"1 \+ error / _SURE_SHARE\*\*2 \+ _VARIED", "1 + _VARIED",
         "tests/test_preconditioned.py",
     ),
     Mutant(
