@@ -72,8 +72,8 @@ _KEPT_PRIOR[0] += _NOTHING
 # odds of the center: as likely as not classes are about as frequent, with this deviation
 _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
-# deviation of a share of a class, from which the center stays where it is; and how far it does where
-# odds vary with the row
+# deviation of a share of a class, from which the center stays where it is; and how far it does so
+# where odds vary with the row
 _MODEL, _SURE_SHARE, _VARIED = 0.1, 0.12, 0.3
 # how fast odds are kept that are longer than noise makes them; 1 is the rule of James and Stein
 _SURE = 1.3
