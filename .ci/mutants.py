@@ -605,7 +605,24 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "mapped rows taken for as short as rounded differences say", "_dense_norms",
+        "sparse rows under a matrix, whose norm forgets the center", "_parts_moved",
+        r"4 \* step, center @ root", "4 * step, 0.0 * (center @ root)",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "what rounding adds to sums of sparse rows under a matrix is not paid for",
+        "plan_geometry",
+        r"not scaled and \(problem\.is_sparse or large\)", "not problem.is_sparse and large",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "products of sparse rows outside of the ball", "SecondMoments.partial",
+        r"X = X\.toarray\(out=empty_rows\(X\.shape\)\)",
+        "X = X.toarray(out=empty_rows(X.shape)) * 1.5",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "mapped rows taken for as short as rounded differences say", "_moved_bounds",
         r"norm \+ _MOVE_SLACK \* np\.linalg\.norm\(root\)", "norm + 0.0",
         "tests/test_preconditioned.py",
     ),

@@ -177,11 +177,17 @@ def test_a_mapped_row_does_not_know_where_it_stands(n_features):
     X, root = X / (10 * n_features), root + root.T
 
     def mapped(X):
-        rows = ball_rows(X, L2Ball(1.0), 1, np.ones(len(X)))
-        return mapped_rows(rows, np.full(n_features, 0.01), root, 0.5).chunks[0].X
+        rows = ball_rows(X, L2Ball(1.0), 1, np.ones(X.shape[0]))
+        return mapped_rows(rows, np.full(n_features, 0.01), root, 0.5).chunks[0]
 
     for less in range(1, 18):
-        assert_array_equal(mapped(X[less:]), mapped(X)[less:])
+        assert_array_equal(mapped(X[less:]).X, mapped(X).X[less:])
+        # those of sparse rows are mapped within products: of what they are clipped by
+        stored, rest = (mapped(sparse.csr_array(part)) for part in (X, X[less:]))
+        assert_array_equal(rest.norm, stored.norm[less:])
+        assert_array_equal(
+            rest.predict(np.ones(n_features + 1)), stored.predict(np.ones(n_features + 1))[less:]
+        )
 
 
 def test_rows_that_count_1_each_are_counted_as_without_groups():
@@ -291,6 +297,10 @@ def test_sparse_rows_have_groups_too():
     X, y, groups = people(n_groups=500)
     model = DPLogisticRegression(epsilon=8.0, classes=[0, 1], data_norm=1.0, random_state=0)
     assert model.fit(sparse.csr_array(X), y, groups=groups).score(X, y) > 0.75
+    other = X.copy()
+    other[groups == groups[0]] *= -1
+    model.set_params(max_iter=3, random_state=None)
+    assert trace_privacy(model, *map(sparse.csr_array, (X, other)), y=y, groups=groups).passed
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,6 @@ def unit_rows_of(rows, radius=1.0):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
 def test_moments_are_those_of_the_definition(full, layout, intercept, monkeypatch):
-    if full and layout.startswith("csr"):
-        full = False
     shorten_chunks(monkeypatch, 9)
     rows = mixed_rows()
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
@@ -102,8 +100,7 @@ def test_moments_are_those_of_the_definition(full, layout, intercept, monkeypatc
 @on_examples(150)
 def test_moments_keep_their_sensitivity(full, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
-    layouts = LAYOUTS[:5] if full else LAYOUTS
-    pair = data.draw(neighbours(adjacency, radius=radius, layouts=layouts))
+    pair = data.draw(neighbours(adjacency, radius=radius, layouts=LAYOUTS))
     n_rows, d = pair[0].X.shape
     query = SecondMoments(d, full)
     stated = query.sensitivity(adjacency, n_rows)
@@ -116,7 +113,6 @@ def test_moments_keep_their_sensitivity(full, adjacency, data):
 @every_kind
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_moments_shorten_rows_to_their_radius(full, layout, monkeypatch):
-    full = full and not layout.startswith("csr")
     shorten_chunks(monkeypatch, 9)
     rows = mixed_rows()
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
@@ -135,7 +131,7 @@ def test_moments_shorten_rows_to_their_radius(full, layout, monkeypatch):
 @every_kind
 @on_examples(60)
 def test_moments_of_longer_rows_keep_their_sensitivity(full, adjacency, data):
-    pair = data.draw(neighbours(adjacency, layouts=LAYOUTS[:5] if full else LAYOUTS))
+    pair = data.draw(neighbours(adjacency, layouts=LAYOUTS))
     n_rows, d = pair[0].X.shape
     query = SecondMoments(d, full, data.draw(st.sampled_from([0.3, 1e-3])))
     one, other = (query.evaluate(admitted(rows, 0.3)) for rows in pair)
@@ -182,10 +178,13 @@ def test_moments_attain_their_sensitivity(full, adjacency, n_features):
 # Mapped rows: what a gradient of them is, and that it is clipped where they are.
 
 
-def geometry(layout, d=5, seed=0):
-    """Return a center and a root: a diagonal for CSR rows, and for one layout of dense ones."""
+every_root = pytest.mark.parametrize("diagonal", [True, False], ids=["diagonal", "matrix"])
+
+
+def geometry(diagonal, d=5, seed=0):
+    """Return a center and a root: a diagonal or a matrix."""
     rng = np.random.default_rng(seed)
-    if layout.startswith("csr") or layout == "F":
+    if diagonal:
         return rng.normal(size=d) / 5, rng.uniform(0.1, 8.0, size=d)
     root = rng.normal(size=(d, d))
     return rng.normal(size=d) / 5, root @ root.T
@@ -193,16 +192,17 @@ def geometry(layout, d=5, seed=0):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("layout", LAYOUTS)
+@every_root
 @pytest.mark.parametrize("loss", [LOGISTIC, SOFTMAX], ids=["one output", "three"])
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
 @pytest.mark.parametrize("clip", [0.3, 1e9])
 def test_gradients_of_mapped_rows_are_those_of_the_definition(
-    layout, loss, intercept, clip, monkeypatch
+    layout, diagonal, loss, intercept, clip, monkeypatch
 ):
     shorten_chunks(monkeypatch, 9)
     rows = mixed_rows()
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
-    center, root = geometry(layout)
+    center, root = geometry(diagonal)
     if not intercept:
         center = 0 * center
     kept = np.isfinite(as_dense(rows.X)).all(axis=1) & ~rows.null
@@ -223,29 +223,32 @@ def test_gradients_of_mapped_rows_are_those_of_the_definition(
         mapped = mapped_rows(private, center, root, intercept, within)
         found = ClippedGradient(coef, loss, clip).evaluate(mapped)
         np.testing.assert_allclose(found, expected, atol=atol)
-    if layout in ("C", "read-only"):
+    if layout in ("C", "read-only", "csr"):
         # no copy of the rows is made
         pairs = zip(mapped.chunks, private.chunks, strict=True)
-        assert all(np.may_share_memory(one.X, other.X) for one, other in pairs)
+        parts = [[getattr(chunk.X, "data", chunk.X) for chunk in pair] for pair in pairs]
+        assert all(np.may_share_memory(one, other) for one, other in parts)
 
 
 @pytest.mark.covering
 @every_adjacency
+@every_root
 @pytest.mark.parametrize("sparse_rows", [True, False])
 @on_examples(150)
-def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency, data):
+def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, diagonal, adjacency, data):
     layouts = LAYOUTS[5:] if sparse_rows else LAYOUTS[:5]
     pair = data.draw(neighbours(adjacency, layouts=layouts))
     n_rows, d = pair[0].X.shape
-    center, root = geometry(data.draw(st.sampled_from(layouts)), d, data.draw(st.integers(0, 9)))
+    center, root = geometry(diagonal, d, data.draw(st.integers(0, 9)))
     root = root * data.draw(st.sampled_from([1.0, 1e-6, 1e6]))
     intercept, clip = data.draw(st.sampled_from([0.3, 1.0])), data.draw(st.sampled_from([0.2, 5.0]))
     coef = np.random.default_rng(0).normal(size=d + 1) * data.draw(st.sampled_from([0.0, 1.0, 1e3]))
-    slack = 2e-6 * np.linalg.norm(root * center) / intercept if sparse_rows else 0.0
-    if within := not sparse_rows and data.draw(st.booleans()):
-        matrix = root if root.ndim == 2 else np.diag(root)
-        across = np.linalg.norm(matrix, 2) * np.linalg.norm(center)
-        slack = 2e-6 * (np.linalg.cond(matrix) + 2 * across / intercept)
+    columns = sparse_rows and diagonal
+    slack = 2e-6 * np.linalg.norm(root * center) / intercept if columns else 0.0
+    if within := not columns and (sparse_rows or data.draw(st.booleans())):
+        whole = np.diag(root) if diagonal else root
+        across = np.linalg.norm(whole, 2) * np.linalg.norm(center)
+        slack = 2e-6 * (np.linalg.cond(whole) + 2 * across / intercept)
     query = ClippedGradient(coef, LOGISTIC, clip, slack)
     one, other = (
         query.evaluate(mapped_rows(admitted(rows, 0.1), center, root, intercept, within))
@@ -255,13 +258,14 @@ def test_gradients_of_mapped_rows_keep_their_sensitivity(sparse_rows, adjacency,
     assert np.linalg.norm(one - other) <= stated.l2 * (1 + FLOAT_SLACK)
 
 
-def test_rows_at_the_center_are_not_taken_for_shorter_than_they_are():
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rows_at_the_center_are_not_taken_for_shorter_than_they_are(container):
     # a norm from rounded differences may be 0 where the row is not: residuals know no bound then
     rng = np.random.default_rng(3)
-    center, root = geometry("C")
+    center, root = geometry(False)
     units = rng.choice([0.0, 2.0**-52, -(2.0**-52)], size=(200, 5))
     X = center * (1 + units)
-    private = rows_in_ball(X, np.ones(200), np.zeros(200, bool), intercept=0.0)
+    private = rows_in_ball(container(X), np.ones(200), np.zeros(200, bool), intercept=0.0)
     (chunk,) = mapped_rows(private, center, 1e6 * root, 0.0, within=True).chunks
     moved = (X.astype(np.longdouble) - center) @ (1e6 * root).astype(np.longdouble)
     exact = np.sqrt((moved * moved).sum(axis=1))
@@ -290,6 +294,37 @@ def test_large_fits_map_rows_within_products(monkeypatch):
     np.testing.assert_array_equal(clone(model).fit(X, y).coef_, small.coef_)
 
 
+@every_adjacency
+def test_products_of_sparse_rows_are_those_of_dense_ones(adjacency, monkeypatch):
+    X, y = table(600)
+    # a direction that is none of a column
+    X = 0.7 * X + 0.5 * X[:, [1]]
+    X[np.abs(X) < 0.02] = 0.0
+    X[7], X[8] = 1e120, 0.0
+    stored_X = sparse.csr_array(X)
+    model = DPLogisticRegression(8.0, adjacency=adjacency, classes=[0, 1], data_norm=1.0)
+    model.set_params(solver="preconditioned", max_iter=5, random_state=0)
+    spreads, real = [], preconditioned.estimated_spread
+
+    def seen(*args, **options):
+        spreads.append(real(*args, **options))
+        return spreads[-1]
+
+    monkeypatch.setattr(preconditioned, "estimated_spread", seen)
+    dense, stored = (clone(model).fit(rows, y) for rows in (X, stored_X))
+    np.testing.assert_allclose(stored.coef_, dense.coef_, atol=1e-3)
+    assert all(spread.turned for spread in spreads)
+    (moments, gradient), (_, other) = stored.ledger_.releases, dense.ledger_.releases
+    assert moments.query == "sum of rows and of their products"
+    # what rounding may add is paid for
+    assert 1e-6 < gradient.stated_sensitivity / other.stated_sensitivity - 1 < 1e-3
+    assert gradient.price.mu == pytest.approx(other.price.mu, rel=1e-12)
+    # of many columns there are squares alone
+    wide = sparse.csr_array(np.pad(X, [(0, 0), (0, 123)]))
+    assert clone(model).fit(wide, y).ledger_.releases[0].query.endswith("squares")
+    assert_same_fit(model, (stored_X, y), chunked(stored_X, y))
+
+
 def lifted(X, y):
     """Return rows of a regression in units, those longer than 1 scaled down with their targets."""
     return unit_rows(regression_rows(X, y), 0.5, 1.0, 0.1, 0.2, 0.7)
@@ -297,14 +332,17 @@ def lifted(X, y):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "float32"])
+@every_root
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
-def test_rows_that_were_scaled_down_are_mapped_with_their_scale(layout, intercept, monkeypatch):
+def test_rows_that_were_scaled_down_are_mapped_with_their_scale(
+    layout, diagonal, intercept, monkeypatch
+):
     shorten_chunks(monkeypatch, 9)
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(40, 5)), rng.normal(size=40)
     X[3] *= 1e5
     y[4] = np.nan
-    center, root = geometry(layout)
+    center, root = geometry(diagonal)
     center = center if intercept else 0 * center
     s = np.minimum(1, 0.5 / np.linalg.norm(X, axis=1))[:, None]
     moved = s * ((X / 0.5 - center) @ (root if root.ndim == 2 else np.diag(root)))
@@ -503,7 +541,11 @@ FEWER = {
     "faint columns": (faint_rows, {"epsilon": 0.2}, 12),
     "narrow directions": (lambda: round_rows(20_000, 5, [1, 0.3, 0.1, 0.1, 0.03]), {}, 24),
     "zeros that are not stored": (
-        lambda: (sparse.csr_array((made := round_rows(20_000, 5))[0]), made[1]), {}, 40,
+        lambda: (sparse.csr_array((made := round_rows(20_000, 5))[0]), made[1]), {}, 16,
+    ),
+    "many columns": (
+        lambda: (sparse.csr_array((made := round_rows(9000, 130))[0]), made[1]),
+        {"epsilon": 9.0}, 40,
     ),
     "round, and little signal": (lambda: round_rows(20_000, 5), {"epsilon": 0.03}, 16),
     "three classes": (lambda: round_rows(20_000, 5), {"classes": (0, 1, 2)}, 40),

@@ -43,6 +43,7 @@ from skdp.privacy import gdp_mu
 from skdp.solvers import objective
 from skdp.solvers.base import MARGIN_NOISE, Fit, default_ridge, margin_noise, rivals
 from tests import _audit
+from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, as_layout, worst_pairs
 from tests._solvers import KINDS, PAIRS, linear_model, problem_of, solver_of
 
@@ -1485,14 +1486,25 @@ def test_columns_of_csr_rows_have_units_of_their_own(monkeypatch):
     X = csr.toarray()
     model = DPLogisticRegression(1.0, classes=(0, 1), random_state=0)
     dense = clone(model).fit(X, y).score(X, y)
+    # for their products a chunk of rows is written out, and never more
+    shorten_chunks(monkeypatch, 500)
+    written, real = [], sparse.csr_array.toarray
+
+    def one_chunk(rows, order=None, out=None):
+        written.append(rows.shape[0])
+        assert out.shape == rows.shape
+        return real(rows, order, out)
+
     monkeypatch.setattr(sparse.csr_matrix, "toarray", None)
-    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    monkeypatch.setattr(sparse.csr_array, "toarray", one_chunk)
     model.fit(csr, y)
+    assert written == [500] * 8
     assert model.score(csr, y) > dense - 0.05 > 0.75
     np.testing.assert_allclose(model.feature_scale_, [5000, 1, 0.01, *[1] * 5], rtol=0.9)
     assert not model.feature_center_.any()
     parts = stream_chunks(lambda: ((csr[i : i + 900], y[i : i + 900]) for i in range(0, 4000, 900)))
     np.testing.assert_allclose(clone(model).fit(*parts).coef_, model.coef_, rtol=1e-6)
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
     # entries and rows that are too long are cut as those of dense rows are
     twin, has_clip = model.to_sklearn(), "clip" in MaxAbsScaler().get_params()
     for times in (1.0, 1e4, 1e300):
