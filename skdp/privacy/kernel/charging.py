@@ -60,11 +60,10 @@ class Terms:
                 raise ValueError("batches must be drawn from the rows that there are.")
             adjacency = law.sampling.adjacency(adjacency)
         stated = query.sensitivity(adjacency, stop - start)
-        if anywhere and isinstance(stated, Sensitivity):
+        if anywhere and law.adds_rows and isinstance(stated, Sensitivity):
             # others have rows in any chunk then: Proposition 82 bounds the rounding of their sums
-            wider = 1 + GROUP_SLACK * (stop - start)
-            moved = {name: getattr(stated, name) * wider for name in ("l1", "l2", "spread")}
-            stated = replace(stated, **moved)
+            wider, norms = 1 + GROUP_SLACK * (stop - start), ("l1", "l2", "spread")
+            stated = replace(stated, **{name: getattr(stated, name) * wider for name in norms})
         return stated
 
     def release(self, line: Line, rows: Rows | None) -> Release:

@@ -273,8 +273,8 @@ class Law:
     sampling: Sampling | None = None
     #: whether releases can be charged beforehand
     prepayable = True
-    #: whether rows that were charged together may be read part by part
-    in_turn = False
+    #: whether rows that were charged together may be read part by part; whether they are added up
+    in_turn, adds_rows = False, True
 
     def calibrate(self, sensitivity: Any, size: int) -> Any:
         """Return the noise for a statistic of that sensitivity and size."""

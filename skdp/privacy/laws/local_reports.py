@@ -56,6 +56,7 @@ class LocalMechanism(Law):
 
     epsilon: float
     sampling: Sampling | None = None
+    adds_rows = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
