@@ -248,8 +248,10 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans = self._second_look(curator, counts[-d:], spans)
             seen = spans > least
-            most = counts[-d:].max(axis=1)
-            sure, often = most > _SURE * noise[-d:], most > _OFTEN * self.n_rows
+            # around medians a common value is about 0, and not 0
+            most = counts[-d:].max(axis=1) * (not self.medians_first)
+            sure = most > _SURE * noise[-d:]
+            often = (most > _OFTEN * self.n_rows) & (origin == 0)
             units = _units(spans, seen, unseen, sure, often)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
@@ -442,14 +444,14 @@ def _units(spans, seen, unseen, sure, often):
 
     Of many columns half of them are enough, if next to none is larger: the others hardly vary, as
     pixels at the edge of an image, and have the common unit too, but for those that are so much
-    smaller that they are measured in another one, or that are often of about one length.
+    smaller that they are measured in another one, or that are around 0 and often of one length.
     """
     own, n_seen = np.where(seen, spans, unseen), np.count_nonzero(seen)
     if n_seen < _FEWEST_SPANS:
         return own
     logs = np.log(spans[seen])
-    common = math.exp(np.median(logs))
-    near, least = _alike(spans, seen, common), common * (n_seen < _MANY_SPANS)
+    common, least = math.exp(np.median(logs)), 0.0
+    near = _alike(spans, seen, common)
     if np.count_nonzero(near) < _SHARED * n_seen:
         largest = math.exp(np.quantile(logs, 0.75))
         near = _alike(spans, seen, largest)
@@ -460,7 +462,8 @@ def _units(spans, seen, unseen, sure, often):
         common = math.exp(np.median(np.log(spans[near])))
         least = common / _SMALLER
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    kept = seen & ~near & ((spans > common) | sure & (often | (spans < least)))
+    own_too = (spans < least) | sure & (often | (len(spans) < _MANY_SPANS))
+    kept = seen & ~near & ((spans > common) | own_too)
     return np.where(kept, spans, between)
 
 
