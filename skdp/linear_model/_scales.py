@@ -250,9 +250,9 @@ class SearchedScales:
             seen = spans > least
             # around medians a common value is about 0, and not 0
             most = counts[-d:].max(axis=1) * (not self.medians_first)
-            sure = most > _SURE * noise[-d:]
             often = (most > _OFTEN * self.n_rows) & (origin == 0)
-            units = _units(spans, seen, unseen, sure, often)
+            small = (most > _SURE * noise[-d:]) & (often | (d < _MANY_SPANS))
+            units = _units(spans, seen, unseen, small)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
@@ -433,14 +433,14 @@ def _in_common(counts, noise, n_rows):
     return max(found, SMALLEST) if found == found else 1.0
 
 
-def _units(spans, seen, unseen, sure, often):
+def _units(spans, seen, unseen, small):
     """Return units of columns from released spans, of which some were seen, and one of the others.
 
     If nearly all of these are alike, columns share a unit, as pixels of an image do, or answers on
     a scale of seven, and noise has as much to do with what differs as the columns. So units move
     halfway to the common one, which is that of columns of which nothing was seen. It is also that
-    of columns with much smaller spans, unless columns are few and noise surely has not made the
-    span: if it had, the column would be longer than all others.
+    of columns with much smaller spans, but for those that may be `small`: where columns are few and
+    noise surely has not made the span. If it had, the column would be longer than all others.
 
     Of many columns half of them are enough, if next to none is larger: the others hardly vary, as
     pixels at the edge of an image, and have the common unit too, but for those that are so much
@@ -462,8 +462,7 @@ def _units(spans, seen, unseen, sure, often):
         common = math.exp(np.median(np.log(spans[near])))
         least = common / _SMALLER
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
-    own_too = (spans < least) | sure & (often | (len(spans) < _MANY_SPANS))
-    kept = seen & ~near & ((spans > common) | own_too)
+    kept = seen & ~near & ((spans > common) | (spans < least) | small)
     return np.where(kept, spans, between)
 
 

@@ -642,8 +642,9 @@ class DPMedian(LocationEstimator):
         doubts, ranges = Doubts(type(self).__name__), None
         if mechanism == "rank":
             sides = n_rows, n_features
-            grid = ladder_for(tau, epsilon, self.adjacency, sides)
-            if place is not None:
+            if place is None:
+                grid = ladder_for(tau, epsilon, self.adjacency, sides)
+            else:
                 grid = even_grid(place.lower, place.upper, whole)
             say_of_quantiles(doubts, tau, epsilon, self.adjacency, sides, unit, grid)
         elif place is None:

@@ -387,7 +387,7 @@ class CovarianceEstimator(MomentEstimator):
 
         self._measured(
             X,
-            lambda counts: ball_rows(X, domain, effective_n_threads(), counts),
+            lambda _, counts: ball_rows(X, domain, effective_n_threads(), counts),
             planned,
             released,
             groups=groups,

@@ -738,7 +738,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         X : ndarray, CSR matrix or RowStream of shape (n_rows, n_features)
             Validated.
         admit : callable
-            Returns the rows that the curator holds, from what rows count.
+            Returns the rows that the curator holds, from the plan of the units and what rows count.
         planned : callable
             Returns the plan of the units for a number of rows; what it refuses is refused before
             anything is charged.
@@ -758,7 +758,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         plan, doubts = planned(n_rows), Doubts(type(self).__name__)
         with open_gate(
             self,
-            lambda: admit(counts_of(whose)),
+            lambda: admit(plan, counts_of(whose)),
             n_rows=n_rows,
             unit=unit,
             delta=delta,

@@ -351,10 +351,10 @@ def side_by_side(chunk):
     return LinearChunk(body, np.ones(len(norm)), norm, nobody, 0.0, None, chunk.drawn, chunk.weight)
 
 
-def _ridge_rows(X, y, counts, joined):
-    """Return the rows that a curator holds, with the targets among the features or not."""
+def _ridge_rows(X, y, counts, plan):
+    """Return the rows that a curator holds: with the targets among the features, or beside them."""
     rows = regression_rows(X, y, effective_n_threads(), counts)
-    return rows.mapped(side_by_side) if joined else rows
+    return rows if isinstance(plan, DrawnUnits) else rows.mapped(side_by_side)
 
 
 def beside(X, y):
@@ -686,10 +686,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 "delta=0: without a delta the scale of one target alone is searched. Got None."
             )
 
-        joined = True
-
         def planned(n_rows):
-            nonlocal joined
             facts = {"n_rows": n_rows, "adjacency": self.adjacency}
             if is_known:
                 longest, stretch = self._lengths(n_features, n_targets, total, facts)
@@ -699,7 +696,6 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 move = partial(moved, weight=1 / unit, shift=0 * unit)
                 return KnownUnits(units, total, move, stretch)
             if not delta:
-                joined = False
                 return self._drawn(n_features, n_targets, facts)
             plan = plan_units(
                 epsilon,
@@ -716,8 +712,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 return plan
             # where columns are not searched, the target has an origin and a unit of its own
             alone = self._drawn(n_features, n_targets, facts)
-            joined = not alone.n_releases or alone.price**2 < _LEFT_BESIDE_TARGETS * total**2
-            return plan if joined else alone
+            too_few = not alone.n_releases or alone.price**2 < _LEFT_BESIDE_TARGETS * total**2
+            return plan if too_few else alone
 
         def released(setting):
             units, columns = setting.units, setting.columns
@@ -742,7 +738,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
 
         self._measured(
             X,
-            lambda counts: _ridge_rows(X, target, counts, joined),
+            lambda plan, counts: _ridge_rows(X, target, counts, plan),
             planned,
             released,
             groups=groups,
