@@ -824,11 +824,6 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "scales: a far part is the spread of a column that is seen", "_beside_shared_values",
-        r"\(low < _SHARED_TAILS \* tail\)", "(low < np.inf)",
-        "tests/linear_model/test_lp_regressor.py",
-    ),
-    Mutant(
         "scales of CSR columns: what is looked at is paid for as one number",
         "SearchedScales.mu",
         r"self\._n_counted", "1",
