@@ -600,23 +600,23 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         columns, for at most a fifth of the squared Gaussian-DP budget.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        ("zero-out", half the noise), or in the presence of a row ("add-remove"). See
         :ref:`adjacency`.
     classes : array-like of shape (n_classes,), default=None
         Public label set. None reads it from `y`, and the ledger says so.
     class_weight : dict, "balanced" or None, default=None
-        What classes count, as in `DPLogisticRegression`.
+        Weights of classes, as in `DPLogisticRegression`.
     max_iter : int, default=None
         Number of steps. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows. None: `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share.
+        A budget shared by several fits.
     random_state : int, RandomState instance or None, default=None
         Of the noise, and of nothing else. None draws it from the operating system. A seed makes
-        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+        the noise reproducible, voids the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent: public numbers only.
+        1 prints a line with the plan and its price; public numbers only.
 
     Attributes
     ----------
@@ -635,11 +635,11 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         Origins and units of columns, public or released; zeros and one unit for all where rows were
         too few for more.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes, public or by released counts. Only with `class_weight`.
+        Weights of the classes, public or from released counts. Only with `class_weight`.
     n_iter_ : ndarray of shape (1,)
         Number of steps, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -648,7 +648,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
+        If epsilon or delta is too large, or labels were read from y (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too few rows, or too much noise, to find units of columns or to learn anything.
 

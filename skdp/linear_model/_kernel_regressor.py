@@ -184,19 +184,19 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         searches cost at most .85 of the squared Gaussian-DP budget, mostly a fifth or less.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        ("zero-out", half the noise), or in the presence of a row ("add-remove"). See
         :ref:`adjacency`.
     max_iter : int, default=None
         Number of steps. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows. None: `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share.
+        A budget shared by several fits.
     random_state : int, RandomState instance or None, default=None
         Of the noise, and of nothing else. None draws it from the operating system. A seed makes
-        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+        the noise reproducible, voids the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent: public numbers only.
+        1 prints a line with the plan and its price; public numbers only.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     n_iter_ : int
         Number of steps, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -226,7 +226,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none. :ref:`warnings` has all of them.
+        If epsilon or delta is too large (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too few rows, or too much noise, to find units or to learn anything.
 

@@ -452,14 +452,14 @@ class DPHeavyTailedMean(MeanEstimator):
         Public range, in the units of the data: no radius is larger, and none that is drawn
         is smaller than 1e-18 of it. A generous one costs hardly anything.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -473,7 +473,7 @@ class DPHeavyTailedMean(MeanEstimator):
         `failure_probability` is given, is exceeded with at most that probability. It follows
         from public numbers. None without `moment_bound`.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int

@@ -289,14 +289,14 @@ class DPHistogram(PlanMixin, BaseEstimator):
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -310,7 +310,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
     categories_ : list of ndarray
         Categories of every feature; None without.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     n_features_in_ : int

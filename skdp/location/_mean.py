@@ -274,17 +274,17 @@ class DPMean(MeanEstimator):
         too, a range of every feature is drawn privately, by its median and the distances from it,
         for 15 to 55 per cent of the budget.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class DPMean(MeanEstimator):
         "coinpress", "coinpress" to "clipped", and "clipped" to "gaussian". Only public
         facts decide: the numbers of rows and features, the budget and the adjacency.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int

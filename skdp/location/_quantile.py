@@ -467,14 +467,14 @@ class DPQuantile(LocationEstimator):
         1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at ``epsilon=1``
         for the median of one feature), or fewer, down to 8 to a power of two.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -485,7 +485,7 @@ class DPQuantile(LocationEstimator):
         With probability 0.99 or more, the rank of every released quantile is off by at
         most this fraction of the rows. It follows from public numbers.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     n_features_in_ : int

@@ -161,7 +161,7 @@ class DPConfusionMatrix(HeldOutScores):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 
@@ -573,7 +573,7 @@ class DPClassificationScores(DPConfusionMatrix):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 

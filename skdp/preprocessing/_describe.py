@@ -202,7 +202,7 @@ class TableSummary(BaseEstimator):
     n_samples_seen_ : int or float
         Number of rows, or of groups; with weights their noisy total.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     """
@@ -480,8 +480,8 @@ def dp_describe(
         ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
         first; it is public otherwise). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     groups : array-like of shape (n_samples,), default=None
         Whose row it is: numbers, or text. All rows of a group are protected together, whatever
         their number, and count as one row does. The number of groups is public. None protects
@@ -494,8 +494,8 @@ def dp_describe(
         A budget that is shared: it is charged epsilon before a row is read, and the description is
         refused if that is more than what is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Returns
     -------

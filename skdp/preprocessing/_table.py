@@ -500,14 +500,14 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         first; it is public otherwise). See :ref:`adjacency`.
         Under zero-out a row in which everything is missing is a null row, and comes out as NaN.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -524,7 +524,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         Which buckets are kept, by names of columns: two arrays, their numbers and about which
         part of the rows, or of their weight, they hold, both released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; zeros if nothing had to be released.
     n_features_in_ : int
