@@ -446,8 +446,8 @@ class DPHeavyTailedMean(MeanEstimator):
         chosen for this bound. None bounds the expected error. Only with `moment_bound`.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=1e6
         Public range, in the units of the data: no radius is larger, and none that is drawn
         is smaller than 1e-18 of it. A generous one costs hardly anything.

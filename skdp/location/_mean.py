@@ -261,8 +261,8 @@ class DPMean(MeanEstimator):
         origin. These three have Gaussian noise.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
         the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
@@ -308,11 +308,11 @@ class DPMean(MeanEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or a parameter has no effect.
+        If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range (217 over epsilon for one feature), or
-        the mean lies at the edge of public bounds. No warning depends on anything that was not
-        released.
+        If there are too few rows for a private range (217 over epsilon for one feature), or the
+        mean lies at the edge of public bounds. Warnings depend on released and public numbers
+        only.
 
     See Also
     --------

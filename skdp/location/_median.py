@@ -437,8 +437,8 @@ class DPMedian(LocationEstimator):
         "gradient", or "exponential" if delta is 0.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm; "rank" clips
         every feature to [-data_norm, data_norm] instead. Ignored if `bounds` is given.
@@ -493,7 +493,7 @@ class DPMedian(LocationEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or a parameter has no effect.
+        If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
         If there are too few rows for ranks or for a private range, by public numbers, or a
         released value lies on its bound.
@@ -604,8 +604,8 @@ class DPMedian(LocationEstimator):
             is public. Beside a stream of rows also one of identifiers, or an array. None protects
             rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+            weights are clipped to it. A twentieth of epsilon is for their noisy total. See
             :ref:`sample_weight`.
 
         Returns

@@ -735,8 +735,8 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
         `transform`. None searches for a range.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     max_weight : float, default=None
         Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
         `fit` takes no weights (:ref:`sample_weight`).
