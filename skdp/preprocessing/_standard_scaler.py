@@ -714,9 +714,9 @@ _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 class DPStandardScaler(PlanMixin, ShiftAndScale):
     """Standardise features with differentially private means and standard deviations.
 
-    A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
+    A private version of scikit-learn's ``StandardScaler``. With public `bounds` it makes one
     release with Gaussian noise. Without bounds it first searches for a median and a spread of
-    every feature, on all scales that floats have.
+    every feature, over all scales of floats.
 
     Parameters
     ----------
@@ -755,9 +755,8 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
     mean_ : ndarray of shape (n_features,) or None
         Released means. None if neither `with_mean` nor `with_std`.
     var_ : ndarray of shape (n_features,) or None
-        Released variances, held above a floor that follows from the noise; 0 for a
-        feature that was found to be constant, or about whose spread nothing was found.
-        None if not `with_std`.
+        Released variances, above a floor that follows from the noise; 0 for a feature that seems
+        constant, or has an unknown spread. None if not `with_std`.
     scale_ : ndarray of shape (n_features,) or None
         Square root of `var_`, 1 where that is 0. None if not `with_std`.
     n_samples_seen_ : int
@@ -793,11 +792,10 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
     sqrt(d) and 2 sqrt(d): the squares are free under replace-one. In l1 they move by 1.54 d and
     2.82 d. Timing and exceptions on malformed input are not covered.
 
-    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
-    200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
-    or come out on a wrong scale. The moments are those of rows clipped to a range around
-    the median, so that the outer part of heavy tails is missing. Give bounds where they
-    are known.
+    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above 200
+    sqrt(d) is needed to find the scales at all; below, features keep their scale, or get a wrong
+    one. The moments are those of rows clipped to a range around the median, without the outer part
+    of heavy tails. Give bounds if you know them.
 
     References
     ----------
