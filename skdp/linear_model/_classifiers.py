@@ -222,10 +222,11 @@ def _misfits(model, mechanism, solver, problem):
             f"{name} is for at most {solver.most_coefs} coefficients, intercepts included; this "
             f"problem has {problem.size}.{solver.beyond_most_coefs}"
         )
-    flat = signature(type(model)).parameters
     for parameter, why in solver.unused.items():
-        given = parameter in flat and getattr(model, parameter) != flat[parameter].default
-        if given and parameter != "max_iter":
+        if parameter == "max_iter" or not hasattr(model, parameter):
+            continue
+        flat = signature(type(model)).parameters
+        if parameter in flat and getattr(model, parameter) != flat[parameter].default:
             yield (
                 f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
                 f"{getattr(model, parameter)!r}."
