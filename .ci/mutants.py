@@ -1026,6 +1026,11 @@ MUTANTS = [
         "tests/location/test_histogram.py",
     ),
     Mutant(
+        "search: one entry of a list decides about types of columns", "as_table",
+        r'in "biu"', 'in ""',
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
         "tables: one entry of a list decides about types of columns", "_validate_table",
         r"if listed and options", "if False and options",
         "tests/preprocessing/test_describe.py",
