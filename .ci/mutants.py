@@ -1026,6 +1026,11 @@ MUTANTS = [
         "tests/location/test_histogram.py",
     ),
     Mutant(
+        "groups: one fraction of a list makes one of two large identifiers", "identifiers_of",
+        r"as_stored\(groups\) if", "found if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
         "search: one entry of a list decides about types of columns", "as_table",
         r'in "biu"', 'in ""',
         "tests/model_selection/test_search.py",
