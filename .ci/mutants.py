@@ -1021,6 +1021,26 @@ MUTANTS = [
         "tests/location/test_histogram.py tests/preprocessing/test_describe.py",
     ),
     Mutant(
+        "categories: one fraction of a list makes floats of all whole numbers", "entry_by_entry",
+        r"abs\(int\(one\)\) <= 2\*\*53", "True",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "groups: one fraction of a list makes one of two large identifiers", "identifiers_of",
+        r"as_stored\(groups\) if", "found if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "search: one entry of a list decides about types of columns", "as_table",
+        r'in "biu"', 'in ""',
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
+        "tables: one entry of a list decides about types of columns", "_validate_table",
+        r"if listed and options", "if False and options",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
         "description: a share of the budget given twice", "_plan_of",
         r"\(_QUANTILES \+ _MOMENTS\) \* n_described", "_QUANTILES * n_described",
         "tests/preprocessing/test_describe.py",

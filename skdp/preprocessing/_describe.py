@@ -461,7 +461,7 @@ def dp_describe(
     ----------
     X : data frame or array-like of shape (n_samples, n_columns)
         Private rows: of pandas, polars or Arrow, or an array, whose columns are called x0, x1 and
-        so on. Values may be missing.
+        so on; a list says no types, and has numbers but in `categories`. Values may be missing.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0, for the whole description.
     percentiles : array-like of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)

@@ -678,7 +678,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         X : data frame or array-like of shape (n_samples, n_columns)
             Private rows: of pandas, polars or Arrow, of what narwhals reads if that is there, a
             structured array of numpy, whose fields are the columns, or a plain one, whose columns
-            are called x0, x1 and so on.
+            are called x0, x1 and so on. A list says no types of columns: they are numbers, but for
+            those in `categories`.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
