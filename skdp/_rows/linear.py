@@ -293,6 +293,13 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
+def kept_beside(rows):
+    """Return the same rows; they are kept beside all that is made of them."""
+    made = rows.with_chunks(rows.chunks, rows._X)
+    made.kept = rows
+    return made
+
+
 def ball_rows(X, ball, n_threads=1, weight=None):
     """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
     nobody = over_rows(no_flags, X)
@@ -646,7 +653,7 @@ class StandardColumns:
     seen: Any
     is_sparse: bool = False
     farthest: float = _FARTHEST
-    tail: Any = np.inf
+    tail: Any = _FARTHEST
     drops: bool = False
 
     @property

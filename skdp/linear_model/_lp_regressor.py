@@ -28,7 +28,13 @@ from skdp._losses.regression import (
 )
 from skdp._plan import PlanMixin
 from skdp._rows.base import leaves_out_zeros, sum_over
-from skdp._rows.linear import StandardColumns, counted_rows, regression_rows, unit_rows
+from skdp._rows.linear import (
+    StandardColumns,
+    counted_rows,
+    kept_beside,
+    regression_rows,
+    unit_rows,
+)
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -253,10 +259,10 @@ def plan_clipped(problem, solver, clip):
 
 
 # predictions and targets in units count as of that size
-_LARGEST_IN_UNITS = 1e70
+_LARGEST = 1e70
 # part of the rows that the noise of the look has as its deviation, as a rule and at most; its part
 # of the squared budget at most; and deviations that speak against the far entries
-_LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.0025, 0.005, 0.04, 2.0
+_LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.002, 0.004, 0.03, 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,12 +304,12 @@ class NearerRows:
     def _predicted(self, chunk, model):
         """Return what one of the models predicts for the rows of a chunk, in units."""
         z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
-        return np.clip(np.nan_to_num(z), -_LARGEST_IN_UNITS, _LARGEST_IN_UNITS)
+        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
 
     def partial(self, chunk):
         """Return the difference in a chunk, an array of shape (1,)."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST_IN_UNITS, _LARGEST_IN_UNITS)
+            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
             first, second = (self._predicted(chunk, model) for model in (0, 1))
             # of the squares (t - z)^2 - (t - u)^2
             gain = (second - first) * (2 * target - first - second)
@@ -353,7 +359,7 @@ class TailPlan:
     def keep(self, curator):
         """Have the rows kept as they are, in the units of the data, for the look."""
         if self.mu:
-            curator.map_rows(_kept)
+            curator.map_rows(kept_beside)
 
     def run(self, curator, units, coef):
         """Return the columns, with entries beyond their tails dropped if that is much better.
@@ -375,18 +381,6 @@ class TailPlan:
         (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
         noise = curator.ledger.releases[-1].noise.scale
         return dropped if gain > _AGAINST * noise else columns
-
-
-def _kept(rows):
-    """Return the same rows, of which all that is made of them knows."""
-    made = rows.mapped(_same)
-    made.kept = rows
-    return made
-
-
-def _same(chunk):
-    """Return a chunk as it is."""
-    return chunk
 
 
 def plan_tail(scales, epsilon, delta, adjacency):
@@ -602,6 +596,8 @@ class PrivateLinearRegressor(
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+            Where `fit` has seen that targets do not follow entries far out, those beyond what a
+            column usually has, at least 8 units, count as the origin: 999,999 for "missing".
 
         Raises
         ------
@@ -864,7 +860,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     squared Gaussian-DP budget, or up to .85 where rows are few; at delta 0, and for a private
     threshold, by draws by ranks. Then every row and its target are brought into units, and the
     derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
-    by at most one or two clipping norms. The rest is as for `DPLogisticRegression`.
+    by at most one or two clipping norms. The rest is as for `DPLogisticRegression`. Where rows are
+    many, .03 of the squared budget at most tells if targets follow entries far out: see `predict`.
 
     A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
     estimates something between the conditional mean and median, which differ if noise is
@@ -875,10 +872,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     .. [1] D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz
        constraints: differentially private stochastic optimization with Tsybakov noise
        condition", 2025, Algorithms 3 to 7 and Theorem 6, with corrections.
-    .. [2] F. McSherry and K. Talwar, "Mechanism design via differential privacy",
-       FOCS 2007, Theorem 6.
-    .. [3] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
-       Corollary 2.
+    .. [2] F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007, Thm. 6.
+    .. [3] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS B, 2022, Corollary 2.
 
     Examples
     --------

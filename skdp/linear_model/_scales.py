@@ -256,7 +256,7 @@ class SearchedScales:
             often = (most > _OFTEN * self.n_rows) & (origin == 0)
             small = (most > _SURE * noise[-d:]) & (often | (d < _MANY_SPANS))
             units = _units(spans, seen, unseen, small)
-            tails = np.where(seen, _tails(*around, self.n_rows, spans) / units, math.inf)
+            tails = _tails(*around, self.n_rows, spans) / units
             columns = StandardColumns(origin, units, seen, self.is_sparse, tail=tails)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
