@@ -371,8 +371,7 @@ class TailPlan:
         units, coef : Units, ndarray
             Of the fit, and coefficients in units.
         """
-        columns = units.columns
-        dropped = replace(columns, drops=True)
+        columns, dropped = units.columns, replace(units.columns, drops=True)
         d, maps = len(columns.center), (FromOrigin(columns), FromOrigin(dropped))
         # of columns that are not in units of length, and of a constant of 1
         coef = np.append(coef[:d] / units.radius, units.intercept * coef[d:].sum())
@@ -380,7 +379,8 @@ class TailPlan:
         curator.map_rows(attrgetter("kept"))
         (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
         noise = curator.ledger.releases[-1].noise.scale
-        return dropped if gain > _AGAINST * noise else columns
+        # tails are kept in the model only where they matter
+        return dropped if gain > _AGAINST * noise else replace(columns, tail=StandardColumns.tail)
 
 
 def plan_tail(scales, epsilon, delta, adjacency):
@@ -537,6 +537,7 @@ class PrivateLinearRegressor(
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, clipping, problem, solver, plan = planned(n_rows, unit)
         tail = self._tail(scales)
+        scales = replace(scales, with_tails=True) if tail.mu else scales
         check_reading(solver, X)
         doubts = Doubts(type(self).__name__)
         say_of_steps(doubts, self, solver)

@@ -135,6 +135,8 @@ class SearchedScales:
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
     is_sparse : bool
         Whether rows are CSR: their columns keep 0 as their origin, so that zeros stay zeros.
+    with_tails : bool
+        Whether what is released tells how far columns reach, too.
     """
 
     n_rows: int
@@ -145,6 +147,7 @@ class SearchedScales:
     medians_first: bool = False
     unit: float = 0.0
     is_sparse: bool = False
+    with_tails: bool = False
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -256,8 +259,10 @@ class SearchedScales:
             often = (most > _OFTEN * self.n_rows) & (origin == 0)
             small = (most > _SURE * noise[-d:]) & (often | (d < _MANY_SPANS))
             units = _units(spans, seen, unseen, small)
-            tails = _tails(*around, self.n_rows, spans) / units
-            columns = StandardColumns(origin, units, seen, self.is_sparse, tail=tails)
+            columns = StandardColumns(origin, units, seen, self.is_sparse)
+            if self.with_tails:
+                tails = _tails(*around, self.n_rows, spans) / units
+                columns = replace(columns, tail=tails)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
             shortest_row = 0.0 if self.is_sparse else 0.25 * math.sqrt(d)
