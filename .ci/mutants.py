@@ -1310,19 +1310,31 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-parsed = functools.cache(ast.parse)
+@functools.cache
+def functions(root):
+    """Return where each function and method of a checkout is defined, by its name.
+
+    A place is (path, name of the class around it or None, number of the line before it, number of
+    its last line). Read once: a planted bug is taken out again before the next one.
+    """
+    found = {}
+    for path in sorted((root / "skdp").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for owner in (tree, *classes):
+            for node in owner.body:
+                if isinstance(node, ast.FunctionDef):
+                    place = (path, getattr(owner, "name", None), node.lineno - 1, node.end_lineno)
+                    found.setdefault(node.name, []).append(place)
+    return found
 
 
 def places(scope, root):
-    """Return the files with a function or method of this name, with its first and last line."""
+    """Yield the files with a function or method of this name, with its first and last line."""
     *owner, function = scope.split(".")
-    for path in sorted((root / "skdp").rglob("*.py")):
-        tree = parsed(path.read_text(encoding="utf-8"))
-        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        inside = [c for c in classes if c.name in owner] if owner else [tree, *classes]
-        for node in (node for one in inside for node in one.body):
-            if isinstance(node, ast.FunctionDef) and node.name == function:
-                yield path, node.lineno - 1, node.end_lineno
+    for path, around, start, stop in functions(root).get(function, []):
+        if not owner or around in owner:
+            yield path, start, stop
 
 
 def planted(mutant, root):

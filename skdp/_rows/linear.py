@@ -620,7 +620,7 @@ def _bounded(y):
 
 
 # numbers that are standardised at a time
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 16
 # entries of standardised columns beyond so many units count as that far: a column may have been
 # misjudged; fewer where nothing was seen of a column
 _FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
@@ -719,8 +719,7 @@ def _standardized(chunk, columns, body=None):
         X, where, reach = chunk.X, chunk.X.indices, columns.reach
         own = np.empty(len(X.data))
         for part in (slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)):
-            np.copyto(own[part], X.data[part])
-            _bring(own[part], columns.scale[where[part]], reach[where[part]])
+            _bring(own[part], X.data[part], 0.0, columns.scale[where[part]], reach[where[part]])
         return LinearChunk(sparse.csr_array((own, where, X.indptr), shape=X.shape), *rest)
     body, X = empty_rows(chunk.X.shape) if body is None else body, row_major(chunk.X)
     # one number is compared in half the time
@@ -728,15 +727,14 @@ def _standardized(chunk, columns, body=None):
     # a few rows at a time: they stay in the cache
     step = max(_AT_ONCE // X.shape[1], 1)
     for part in (slice(start, start + step) for start in range(0, len(X), step)):
-        with np.errstate(under="ignore", over="ignore"):
-            np.subtract(X[part], columns.center, out=body[part])
-        _bring(body[part], columns.scale, reach)
+        _bring(body[part], X[part], columns.center, columns.scale, reach)
     return LinearChunk(body, *rest)
 
 
-def _bring(numbers, scale, reach):
-    """Divide numbers by units, cut them to their reach, and make very small ones 0."""
+def _bring(numbers, raw, center, scale, reach):
+    """Write raw numbers in units about origins, cut to their reach, very small ones as 0."""
     with np.errstate(under="ignore", over="ignore"):
+        np.subtract(raw, center, out=numbers)
         numbers /= scale
     np.maximum(numbers, -reach, out=numbers)
     np.minimum(numbers, reach, out=numbers)

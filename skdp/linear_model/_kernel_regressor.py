@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A regression that bends: columns in units, public features of them, least squares.
+"""A nonlinear regression: scaled columns, public features of them, least squares.
 
 What is searched, released and charged is that of `DPLpRegressor` without a `data_norm`, on one
 curator; maps of rows, and the choice of one, are those of `DPKernelClassifier`. The columns
@@ -88,12 +88,12 @@ def missed(z, target, center, scale):
 
 
 class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
-    """Differentially private least squares that is not linear in the columns.
+    """Differentially private nonlinear least squares.
 
     Within one privacy budget columns are standardised, mapped to features by public constants, and
     the targets are fitted by least squares. With ``kernel="additive"`` a prediction is a sum of
     functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
-    function of all columns. A choice between these by the rows is a part of the budget.
+    function of all columns. A private choice between these is part of the budget.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
-        these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; it is "additive", at no
-        price, where public numbers say that so much could not tell them apart.
+        these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
+        too little signal for a choice, it is "additive", at no price.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -115,7 +115,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
     n_components : int, default=None
-        Number of waves of "rbf". None chooses from 20 to 500 by the same public numbers.
+        Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
         columns.
@@ -125,19 +125,19 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         searches cost at most .85 of the squared Gaussian-DP budget, mostly a fifth or less.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        ("zero-out", half the noise), or in the presence of a row ("add-remove"). See
         :ref:`adjacency`.
     max_iter : int, default=None
         Number of steps. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows. None: `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share.
+        A budget shared by several fits.
     random_state : int, RandomState instance or None, default=None
         Of the noise, and of nothing else. None draws it from the operating system. A seed makes
-        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+        the noise reproducible, voids the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent: public numbers only.
+        1 prints a line with the plan and its price; public numbers only.
 
     Attributes
     ----------
@@ -145,20 +145,20 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Coefficients of the mapped features, those of the columns last, and the intercept; with
         "linear" of the columns alone.
     kernel_ : {"additive", "rbf", "linear"}
-        What was fitted: "linear" also where noise would drown more than straight lines, or nothing
-        was found that bends.
+        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
+        choice found nothing nonlinear.
     n_knots_, n_components_ : int or None
-        Knots of a column with "additive", waves with "rbf"; None where there are none.
+        Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_, target_scale_, target_center_ : float
         Unit of length of mapped rows, 1, or with "linear" that of `DPLpRegressor`; unit and origin
         of the targets, public or released.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of columns, public or released; zeros and one unit for all where rows were
-        too few for more.
+        Origins and units of columns, public or released; zeros and a common unit with too few
+        rows.
     n_iter_ : int
         Number of steps, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -167,7 +167,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none. :ref:`warnings` has all of them.
+        If epsilon or delta is too large (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too few rows, or too much noise, to find units or to learn anything.
 
@@ -184,14 +184,14 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     released constants, row by row, makes no release. Mapped rows are about of norm 1, and longer
     ones than 6 are scaled down with their targets.
 
-    Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below a
-    signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
-    few coefficients, and goes on beyond the outer knots.
+    Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below
+    a signal of 20. The columns are features too, with 0.7 of the norm, so a linear part costs few
+    coefficients, and continues beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
-    lines are cut to a unit of the targets. Where "rbf" is tried, it is released by how much the
-    squares of its residuals are less, every row counting as 1 at most, in that unit. Figures are in
-    the user guide (:ref:`kernel-regressor`).
+    lines are clipped to a unit of the targets. If "rbf" is tried, the reduction of the squares of
+    residuals is released, with at most 1 per row, in that unit. Figures are in the user guide
+    (:ref:`kernel-regressor`).
 
     References
     ----------

@@ -742,16 +742,16 @@ class DPLpRegressor(PrivateLinearRegressor):
     """Differentially private linear regression that needs no bounds on the data.
 
     Minimises ``sum_i |y_i - x_i coef - intercept|^p / p + l2 / 2 |coef|^2`` within a privacy
-    budget. Neither rows nor targets need be bounded: their scales, and those of the columns, are
-    released privately, rows that are far too long count less, and gradients are clipped.
+    budget. Rows and targets need no bounds: their scales, and those of the columns, are released
+    privately, very long rows are scaled down, and gradients are clipped.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
-        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
-        solver "output" can give.
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 means pure privacy, which solver
+        "output" supports.
     p : float, "huber" or tuple, default=2
         Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations;
         between these it is a parabola up to a hundredth of `target_scale_`. "huber" is 2 up to a
@@ -766,72 +766,73 @@ class DPLpRegressor(PrivateLinearRegressor):
         never one of `skdp.papers`.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
-        rows is released first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
+        of rows is released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None standardises the columns, where there are rows enough
-        and no `l2`, `coef_bound` or moment is given, those of dense rows around origins if away
-        from 0, finds R, which about a quarter of the rows exceed then, and scales down rows longer
-        than 6 R. A number is not used there, but for fewer rows, CSR ones, and delta 0.
+        Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to it
+        together with their targets. None standardises the columns if there are enough rows and no
+        `l2`, `coef_bound` or moment is given (dense rows also around origins far from 0), finds an
+        R that about a quarter of the rows exceed, and scales down rows longer than 6 R. A number
+        is used only where columns are not standardised: with fewer rows, CSR rows, and at delta 0.
     target_scale : float, default=None
-        Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
-        of a target, which about a quarter of them exceed. Ten times too large costs .1 of R2 or
-        more, a hundred times is worse than the mean. From targets far from 0 subtract a public
-        guess of the median. None finds the median privately (with `fit_intercept`), and a distance
-        from it that about a quarter of them exceed: better than a loose bound.
+        Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but a usual size,
+        which about a quarter of the targets exceed. A value ten times too large loses .1 of R2 or
+        more; with one a hundred times too large the model is worse than the mean. If targets are
+        far from 0, subtract a public guess of the median. None finds the median privately (with
+        `fit_intercept`), and a distance from it that about a quarter exceed; this is better than a
+        loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
-        `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is
-        0. The others leave the intercept out of the penalty, these must not.
+        `Ridge`. "output" and "phased" need a penalty for privacy, and choose one if it is 0. They
+        must penalise the intercept, the others do not.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee.
     coef_bound : float, default=None
-        Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``(intercept_ - target_center_) / (intercept_scaling * R)``, with the solver's
-        `intercept_scaling`, which is 0.2 by default. None for no constraint.
+        Radius of a ball for the coefficients. The intercept counts as ``(intercept_ -
+        target_center_) / (intercept_scaling * R)``, with the `intercept_scaling` of the solver
+        (default 0.2). None: no constraint.
     clipping_norm : float, "private" or tuple, default=None
-        Bound on the norm of one row's gradient, for rows in units of R and targets in units of
-        B: the loss goes on linearly where its gradient would be longer. "private" draws it at
-        a tenth of epsilon, such that few gradients at zero coefficients are longer, or leaves
-        it as for None if there are too few rows. ``("moments", k, r)``, with an order k greater
-        than 1 and a public bound r, in the units of the data, on ``(E |gradient|^k)^(1/k)``, is
-        the norm that balances bias and noise [1]_. None takes a public number. For powers above
-        1 that grows with the signal, and the bias that clipping makes with skewed noise
-        vanishes; for ``p=1`` and "huber" it stays short.
+        Bound on the norm of the gradient of a row, for rows in units of R and targets in units of
+        B. Beyond it the loss is linear. "private" draws it at a tenth of epsilon, such that few
+        gradients at zero coefficients are longer, or leaves it as for None if there are too few
+        rows. ``("moments", k, r)``, with an order k greater than 1 and a public bound r, in the
+        units of the data, on ``(E |gradient|^k)^(1/k)``, is the norm that balances bias and noise
+        [1]_. None takes a public number. For powers above 1 that grows with the signal, and the
+        bias that clipping makes with skewed noise vanishes; for ``p=1`` and "huber" it stays
+        short.
     max_iter : int, default=None
         Number of steps, of solvers that take steps; all of them are made. None chooses it from
         public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (n_features,), float
         Coefficients, and the intercept, 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
-        R, B and the origin of the targets that were used, given or released. If there are too
-        few rows (about 180 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
-        root of the number of features, as for standardised ones, B is 1, the origin 0, and the
-        ledger has no search of scales.
+        R, B and the origin of the targets, given or released. If there are too few rows (about 180
+        / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square root of the number of
+        features, as for standardised ones, B is 1, the origin 0, and the ledger has no search of
+        scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of the columns that were released, zeros and ones if none were; R is in
-        these units. Columns of which nothing was seen have the unit that they show together, or the
-        common one where nearly all columns share one; without either, 1.
+        Released origins and units of the columns, otherwise zeros and ones; R is in these units.
+        Columns without a released unit of their own have the unit that they show together, or the
+        common one if nearly all columns share one; otherwise 1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_ : int
@@ -842,9 +843,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     Warns
     -----
     NoisyEstimateWarning
-        If scales were asked for that cannot be found, by the numbers of rows and columns and the
-        budget, or by what was released; the remedy is to give `data_norm` and `target_scale`. If
-        one that was found is beyond 1e50.
+        If scales cannot be found (then give `data_norm` and `target_scale`), or are beyond 1e50.
 
     See Also
     --------
@@ -856,17 +855,17 @@ class DPLpRegressor(PrivateLinearRegressor):
     Notes
     -----
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
-    Public: the parameters, the number of rows, and the number and names of features. Scales are
-    found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
-    squared Gaussian-DP budget, or up to .85 where rows are few; at delta 0, and for a private
-    threshold, by draws by ranks. Then every row and its target are brought into units, and the
-    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
-    by at most one or two clipping norms. The rest is as for `DPLogisticRegression`. Where rows are
-    many, .03 of the squared budget at most tells if targets follow entries far out: see `predict`.
+    Public: the parameters, the number of rows, and the number and names of features. Scales follow
+    from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the squared
+    Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a private threshold, from
+    draws by ranks. Then every row and its target are scaled, and the derivative of the loss is
+    clipped at ``clipping_norm / |row|``: one row moves a sum of gradients by at most one or two
+    clipping norms. The rest is as in `DPLogisticRegression`. With many rows up to .03 of the squared
+    budget tests whether targets follow entries far out; see `predict`.
 
-    A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
-    estimates something between the conditional mean and median, which differ if noise is
-    skewed. Raise `clipping_norm` with the number of rows, or give moments, for the mean.
+    A small `clipping_norm` makes the fit robust: for ``p=2`` it then estimates something between
+    the conditional mean and median, which differ if noise is skewed. To estimate the mean, raise
+    `clipping_norm` with the number of rows, or give moments.
 
     References
     ----------

@@ -87,16 +87,16 @@ class DPScore(float):
     confidence_level : float
         That of the interval.
     paid : HeldOutScores, default=None
-        What was paid for this score alone; None for one of several of one release.
+        The release of a single score; None for one of several scores of a release.
 
     Attributes
     ----------
     interval : tuple of (float, float)
-        Confidence interval: it counts both the sampling of the rows and the noise.
+        Confidence interval, which includes the sampling of the rows and the noise.
     confidence_level : float
         That of the interval.
     ledger_ : Ledger
-        What was released; only of a score that was released alone.
+        The release; only for a score that was released alone.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; only of a score that was released alone.
 
@@ -648,8 +648,8 @@ def dp_brier_score_loss(
 class DPRegressionScores(HeldOutScores):
     """Private scores of a regressor on held-out rows: absolute and squared error, and R².
 
-    `from_predictions` and `from_estimator` make it, as scikit-learn's displays are made. Four means
-    of bounded numbers are released together; everything else follows from them.
+    Made by `from_predictions` and `from_estimator`, like displays of scikit-learn. Four means of
+    bounded numbers are released together; everything else follows from them.
 
     Parameters
     ----------
@@ -670,13 +670,13 @@ class DPRegressionScores(HeldOutScores):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 
     See Also
     --------
-    DPClassificationScores : The same for classifiers with two classes.
+    DPClassificationScores : The same for classifiers.
 
     Notes
     -----
@@ -1074,7 +1074,7 @@ def dp_d2_absolute_error_score(
     residual_bound: float | None = None,
     **terms: Unpack[ScoreTerms],
 ) -> DPScore:
-    """Release the part of the absolute error of the median that predictions explain.
+    """Release D²: the part of the absolute error of the median that predictions explain.
 
     Parameters
     ----------

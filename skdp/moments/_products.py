@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of rows, released once, and the units that rows are brought to before.
+"""Products of rows, released once, and the units of rows for this release.
 
 `RowProducts` is the statistic that covariances, components and ridge regressions follow from. The
 noise is Gaussian; without a delta it is K-norm noise, or Laplace noise for very many products.
