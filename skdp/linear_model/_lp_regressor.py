@@ -860,8 +860,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a private threshold, from
     draws by ranks. Then every row and its target are scaled, and the derivative of the loss is
     clipped at ``clipping_norm / |row|``: one row moves a sum of gradients by at most one or two
-    clipping norms. The rest is as in `DPLogisticRegression`. With many rows up to .03 of the squared
-    budget tests whether targets follow entries far out; see `predict`.
+    clipping norms. The rest is as in `DPLogisticRegression`. With many rows, .03 of the squared
+    budget at most tests whether targets follow entries far out; see `predict`.
 
     A small `clipping_norm` makes the fit robust: for ``p=2`` it then estimates something between
     the conditional mean and median, which differ if noise is skewed. To estimate the mean, raise
