@@ -534,6 +534,17 @@ MUTANTS = [
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(
+        "a look at entries far out: it is not paid for",
+        "PrivateLinearRegressor._prepared",
+        r"math\.hypot\(scales\.mu, self\._tail\(scales\)\.mu\)", "scales.mu",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at entries far out: rows are those of the fit", "TailPlan.run",
+        r"curator\.map_rows\(attrgetter\(\"kept\"\)\)", "pass",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
         r"problem\.scale_mu, \*spent", "problem.scale_mu, *spent[1:]",
         "tests/linear_model/test_kernel_regressor.py",

@@ -394,10 +394,29 @@ def _near(columns):
         facts = {"scale_": columns.scale * reach, "max_abs_": columns.scale * reach}
         scaler = _fitted(MaxAbsScaler(clip=True), n_features, n_samples_seen_=1, **facts)
         return [("reach", scaler)], columns.scale * reach
-    return [
+    steps = [
         ("columns", standard_scaler(n_features, columns.center, columns.scale * reach)),
         ("reach", _clipped(n_features, -1.0, 1.0)),
-    ], columns.scale * reach
+    ]
+    if not columns.drops:
+        return steps, columns.scale * reach
+    # what is dropped is at the ends, and nothing else is
+    ends = np.where(np.isinf(columns.dropped), 2 * reach, columns.dropped)
+    return [
+        *steps,
+        ("tails", standard_scaler(n_features, scale=ends / reach)),
+        ("ends", _clipped(n_features, -1.0, 1.0)),
+        ("above", _zero_for(n_features, 1.0)),
+        ("below", _zero_for(n_features, -1.0)),
+    ], columns.scale * ends
+
+
+def _zero_for(n_features, number):
+    """Return a step that puts 0 in the place of a number."""
+    from sklearn.impute import SimpleImputer
+
+    imputer = SimpleImputer(missing_values=number, strategy="constant", fill_value=0.0)
+    return imputer.fit(np.zeros((1, n_features)))
 
 
 # Linear models.

@@ -293,6 +293,13 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
+def kept_beside(rows):
+    """Return the same rows; they are kept beside all that is made of them."""
+    made = rows.with_chunks(rows.chunks, rows._X)
+    made.kept = rows
+    return made
+
+
 def ball_rows(X, ball, n_threads=1, weight=None):
     """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
     nobody = over_rows(no_flags, X)
@@ -617,6 +624,8 @@ _AT_ONCE = 1 << 16
 # entries of standardised columns beyond so many units count as that far: a column may have been
 # misjudged; fewer where nothing was seen of a column
 _FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
+# a tail has that many units at least
+_SHORTEST_TAIL = 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,6 +642,10 @@ class StandardColumns:
         Whether rows are CSR, and remain so: all origins are 0.
     farthest : float
         How many units from its origin entries of a column may be whose unit was found.
+    tail : float or ndarray of shape (n_features,)
+        How many units from its origin a column has entries that are no exceptions.
+    drops : bool
+        Whether entries beyond the tail, in rows to predict for, count as the origin.
     """
 
     center: Any
@@ -640,11 +653,19 @@ class StandardColumns:
     seen: Any
     is_sparse: bool = False
     farthest: float = _FARTHEST
+    tail: Any = _FARTHEST
+    drops: bool = False
 
     @property
     def reach(self):
         """How many units from its origin entries of a column may be."""
         return np.where(self.seen, self.farthest, min(_FARTHEST_UNSEEN, self.farthest))
+
+    @property
+    def dropped(self):
+        """How many units from its origin an entry counts as it; infinite for none."""
+        least = np.clip(self.tail, _SHORTEST_TAIL, self.farthest)
+        return np.where(self.seen & self.drops, least, np.inf)
 
     def rows(self, rows):
         """Return rows ``(x - center) / scale`` in float64, a copy; entries beyond the reach as it.
@@ -684,7 +705,11 @@ class StandardColumns:
             near = np.clip(X.data, -far, far), X.indices, X.indptr
             return sparse.csr_array(near, shape=X.shape)
         X = X.toarray() if sparse.issparse(X) else X
-        return np.clip(X, self.center - reach, self.center + reach)
+        near = np.clip(X, self.center - reach, self.center + reach)
+        if not self.drops:
+            return near
+        with np.errstate(over="ignore"):
+            return np.where(np.abs(X - self.center) < self.dropped * self.scale, near, self.center)
 
 
 def _standardized(chunk, columns, body=None):

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import beside_columns, mapped_regression
-from skdp._rows.base import bounds_of, empty_rows, sum_over
-from skdp._rows.linear import counted_rows
+from skdp._rows.base import bounds_of, empty_rows
 from skdp._sklearn import SCALE_OR_NONE
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._kernel_classifier import (
@@ -27,12 +26,10 @@ from skdp.linear_model._kernel_classifier import (
     LeftOver,
     bent_rows,
     features_twin,
-    map_chunk,
 )
-from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, PrivateLinearRegressor
+from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, NearerRows, PrivateLinearRegressor
 from skdp.linear_model._scales import plan_scales
 from skdp.preprocessing._public import check_gamma
-from skdp.privacy.kernel.mechanisms import Sensitivity
 
 # length of the columns, in that of what bends
 _LINES = 0.7
@@ -81,62 +78,6 @@ class WithColumns:
         np.multiply(self.bend(X), share, out=body[:, : self.bend.size])
         np.multiply(X, line, out=body[:, self.bend.size :])
         return body
-
-
-@dataclass(frozen=True, eq=False)
-class NearerRows:
-    """How much nearer to the targets the second of two models is: squares of residuals.
-
-    Parameters
-    ----------
-    features : tuple of (object, object)
-        Maps of rows in units.
-    coefs : tuple of (ndarray, ndarray) of shape (n_mapped + 1,)
-        Coefficients of mapped rows for targets in units, the last of the constant; released.
-    intercept : float
-        The constant feature.
-    center, scale : float, float
-        Origin and unit of the targets; public or released.
-    """
-
-    features: tuple[Any, Any]
-    coefs: tuple[Any, Any]
-    intercept: float
-    center: float
-    scale: float
-    name = "squares of residuals of the first of two models, less those of the second"
-    size = 1
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
-
-        Proof. A row adds a number that is clipped to [-1, 1], and a null row 0. Both are attained:
-        where the predictions z and u of the models differ, by a target far enough on the side of
-        one of them, and by one that moves from there to the other side. A group, whose weights add
-        up to at most 1, contributes a mean of such numbers, and of 0.
-        """
-        reach = 1.0 if adjacency == "zero-out" else 2.0
-        theorem = f"a row adds at least -1 and at most 1: {reach:.0f} at most"
-        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
-
-    def _predicted(self, chunk, model):
-        """Return what one of the models predicts for the rows of a chunk, in units."""
-        z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
-        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
-
-    def partial(self, chunk):
-        """Return the difference in a chunk, an array of shape (1,)."""
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
-            first, second = (self._predicted(chunk, model) for model in (0, 1))
-            # of the squares (t - z)^2 - (t - u)^2
-            gain = (second - first) * (2 * target - first - second)
-            gain = np.clip(gain, -1.0, 1.0)
-        return np.array([np.sum(gain * counted_rows(chunk))])
-
-    def evaluate(self, rows):
-        """Return the difference in all rows, an array of shape (1,)."""
-        return sum_over(rows, self.partial, self.size)
 
 
 def missed(z, target, center, scale):
@@ -293,6 +234,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         | KernelMixin._kernel_constraints
         | {"target_scale": SCALE_OR_NONE}
     )
+
+    _extrapolates = False
 
     def __init__(
         self,

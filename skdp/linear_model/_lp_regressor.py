@@ -5,6 +5,7 @@
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,8 +27,14 @@ from skdp._losses.regression import (
     SquaredLoss,
 )
 from skdp._plan import PlanMixin
-from skdp._rows.base import leaves_out_zeros
-from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
+from skdp._rows.base import leaves_out_zeros, sum_over
+from skdp._rows.linear import (
+    StandardColumns,
+    counted_rows,
+    kept_beside,
+    regression_rows,
+    unit_rows,
+)
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -42,6 +49,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
+from skdp.linear_model._kernel_classifier import map_chunk
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -52,6 +60,8 @@ from skdp.linear_model._scales import (
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
 
@@ -245,6 +255,161 @@ def plan_clipped(problem, solver, clip):
     return solver.plan(problem)
 
 
+# A look at entries far out: whether it pays to extrapolate to them.
+
+
+# predictions and targets in units count as of that size
+_LARGEST = 1e70
+# part of the rows that the noise of the look has as its deviation, as a rule and at most; its part
+# of the squared budget at most; and deviations that speak against the far entries
+_LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.002, 0.004, 0.03, 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class NearerRows:
+    """How much nearer to the targets the second of two models is: squares of residuals.
+
+    Parameters
+    ----------
+    features : tuple of (object, object)
+        Maps of rows in units.
+    coefs : tuple of (ndarray, ndarray) of shape (n_mapped + 1,)
+        Coefficients of mapped rows for targets in units, the last of the constant; released.
+    intercept : float
+        The constant feature.
+    center, scale : float, float
+        Origin and unit of the targets; public or released.
+    """
+
+    features: tuple[Any, Any]
+    coefs: tuple[Any, Any]
+    intercept: float
+    center: float
+    scale: float
+    name = "squares of residuals of the first of two models, less those of the second"
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
+
+        Proof. A row adds a number that is clipped to [-1, 1], and a null row 0. Both are attained:
+        where the predictions z and u of the models differ, by a target far enough on the side of
+        one of them, and by one that moves from there to the other side. A group, whose weights add
+        up to at most 1, contributes a mean of such numbers, and of 0.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row adds at least -1 and at most 1: {reach:.0f} at most"
+        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def _predicted(self, chunk, model):
+        """Return what one of the models predicts for the rows of a chunk, in units."""
+        z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
+        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
+
+    def partial(self, chunk):
+        """Return the difference in a chunk, an array of shape (1,)."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
+            first, second = (self._predicted(chunk, model) for model in (0, 1))
+            # of the squares (t - z)^2 - (t - u)^2
+            gain = (second - first) * (2 * target - first - second)
+            gain = np.clip(gain, -1.0, 1.0)
+        return np.array([np.sum(gain * counted_rows(chunk))])
+
+    def evaluate(self, rows):
+        """Return the difference in all rows, an array of shape (1,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+@dataclass(frozen=True)
+class FromOrigin:
+    """Columns in units, as `StandardColumns.near` has them.
+
+    Parameters
+    ----------
+    columns : StandardColumns
+        Origins, units and tails.
+    """
+
+    columns: Any
+
+    @property
+    def size(self):
+        """Number of columns."""
+        return len(self.columns.center)
+
+    def __call__(self, X):
+        """Return rows in units; every operation is elementwise."""
+        with np.errstate(over="ignore", under="ignore"):
+            return (self.columns.near(X) - self.columns.center) / self.columns.scale
+
+
+@dataclass(frozen=True)
+class TailPlan:
+    """A look whether targets follow entries of columns that lie beyond their tails.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter: a hair more than the ledger will hold. 0 for no look.
+    """
+
+    mu: float = 0.0
+
+    def keep(self, curator):
+        """Have the rows kept as they are, in the units of the data, for the look."""
+        if self.mu:
+            curator.map_rows(kept_beside)
+
+    def run(self, curator, units, coef):
+        """Return the columns, with entries beyond their tails dropped if that is much better.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds rows made of those that were kept.
+        units, coef : Units, ndarray
+            Of the fit, and coefficients in units.
+        """
+        columns, dropped = units.columns, replace(units.columns, drops=True)
+        d, maps = len(columns.center), (FromOrigin(columns), FromOrigin(dropped))
+        # of columns that are not in units of length, and of a constant of 1
+        coef = np.append(coef[:d] / units.radius, units.intercept * coef[d:].sum())
+        query = NearerRows(maps, (coef, coef), 1.0, units.center, units.scale)
+        curator.map_rows(attrgetter("kept"))
+        (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        noise = curator.ledger.releases[-1].noise.scale
+        # tails are kept in the model only where they matter
+        return dropped if gain > _AGAINST * noise else replace(columns, tail=StandardColumns.tail)
+
+
+def plan_tail(scales, epsilon, delta, adjacency):
+    """Plan a look at entries beyond the tails of columns.
+
+    Parameters
+    ----------
+    scales : SearchedScales or ScalesPlan
+        How units are found.
+    epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
+        What is promised for the whole fit.
+
+    Returns
+    -------
+    plan : TailPlan
+        With no look where units of columns of dense rows are not found, or rows are too few.
+
+    Notes
+    -----
+    What stands for a missing number in one of a hundred rows speaks against extrapolation by as
+    many rows: four deviations of the noise as a rule, and two at least.
+    """
+    if not scales.mu or not scales.n_columns or scales.is_sparse:
+        return TailPlan()
+    moved = (1 if adjacency == "zero-out" else 2) / scales.n_rows
+    most = math.sqrt(_LOOK_SHARE) * gdp_mu(epsilon, delta)
+    return TailPlan(min(moved / _LOOK, most) if moved <= _MOST_LOOK * most else 0.0)
+
+
 # The fit: units, a threshold, then any solver.
 
 
@@ -291,6 +456,8 @@ class PrivateLinearRegressor(
     }
     #: the solver says what is released
     mechanism = "auto"
+    #: whether predictions grow with columns as far as they go
+    _extrapolates = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -369,6 +536,8 @@ class PrivateLinearRegressor(
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, clipping, problem, solver, plan = planned(n_rows, unit)
+        tail = self._tail(scales)
+        scales = replace(scales, with_tails=True) if tail.mu else scales
         check_reading(solver, X)
         doubts = Doubts(type(self).__name__)
         say_of_steps(doubts, self, solver)
@@ -384,10 +553,14 @@ class PrivateLinearRegressor(
             unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=self._n_releases(plan) + scales.n_releases + len(clipping.prices),
+            n_releases=self._n_releases(plan)
+            + scales.n_releases
+            + len(clipping.prices)
+            + bool(tail.mu),
             doubts=doubts,
         ) as curator:
             given = self._units(scaling, scales).given
+            tail.keep(curator)
             drawn, columns, vague, _ = scales.run(curator, *given)
             most = scales.mu > 0 and 2 * scales.mu**2 > gdp_mu(self.epsilon, self.delta) ** 2
             guessed = {"missing": not scales.n_releases, "vague": vague, "most": most}
@@ -403,6 +576,7 @@ class PrivateLinearRegressor(
             plan = self._planned(problem, solver, units, clip)
             # how long rows are in clipping norms is for the link of classes
             coef, _, _ = plan.solution(curator)
+            columns = tail.run(curator, units, coef) if tail.mu else columns
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         self._found = columns
@@ -423,6 +597,8 @@ class PrivateLinearRegressor(
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+            Where `fit` has seen that targets do not follow entries far out, those beyond what a
+            column usually has, at least 8 units, count as the origin: 999,999 for "missing".
 
         Raises
         ------
@@ -503,6 +679,12 @@ class PrivateLinearRegressor(
             is_sparse=is_sparse,
         )
 
+    def _tail(self, scales):
+        """Return the plan of a look at entries far out, for scales that are planned."""
+        if not self._extrapolates:
+            return TailPlan()
+        return plan_tail(scales, self.epsilon, self.delta, self.adjacency)
+
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         """Return the plans of all draws, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
@@ -524,7 +706,7 @@ class PrivateLinearRegressor(
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
-            scale_mu=scales.mu,
+            scale_mu=math.hypot(scales.mu, self._tail(scales).mu),
             expected_radius=math.hypot(math.sqrt(n_features), EXPECTED_SHIFT),
             is_made_up=self._is_made_up,
         )
@@ -678,7 +860,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a private threshold, from
     draws by ranks. Then every row and its target are scaled, and the derivative of the loss is
     clipped at ``clipping_norm / |row|``: one row moves a sum of gradients by at most one or two
-    clipping norms. The rest is as in `DPLogisticRegression`.
+    clipping norms. The rest is as in `DPLogisticRegression`. With many rows, .03 of the squared
+    budget at most tests whether targets follow entries far out; see `predict`.
 
     A small `clipping_norm` makes the fit robust: for ``p=2`` it then estimates something between
     the conditional mean and median, which differ if noise is skewed. To estimate the mean, raise
@@ -689,10 +872,8 @@ class DPLpRegressor(PrivateLinearRegressor):
     .. [1] D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz
        constraints: differentially private stochastic optimization with Tsybakov noise
        condition", 2025, Algorithms 3 to 7 and Theorem 6, with corrections.
-    .. [2] F. McSherry and K. Talwar, "Mechanism design via differential privacy",
-       FOCS 2007, Theorem 6.
-    .. [3] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
-       Corollary 2.
+    .. [2] F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007, Thm. 6.
+    .. [3] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS B, 2022, Corollary 2.
 
     Examples
     --------

@@ -85,6 +85,9 @@ _SPREAD_KEY, _COLUMN_KEY = FloatKey(3, signed=False), FloatKey(16)
 # factor of their median; of many columns half of them, if next to none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
+# how much further than what is seen tails may reach: that many times where the deviation of a count
+# is at most that part of the rows
+_FURTHER, _CLEAR = 4.0, 0.005
 # deviations of its noise that a count has which noise surely has not made; and part of the rows in
 # one cell of a column that has not its unit from few rows
 _SURE, _OFTEN = 8.0, 0.25
@@ -132,6 +135,8 @@ class SearchedScales:
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
     is_sparse : bool
         Whether rows are CSR: their columns keep 0 as their origin, so that zeros stay zeros.
+    with_tails : bool
+        Whether what is released tells how far columns reach, too.
     """
 
     n_rows: int
@@ -142,6 +147,7 @@ class SearchedScales:
     medians_first: bool = False
     unit: float = 0.0
     is_sparse: bool = False
+    with_tails: bool = False
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -241,12 +247,12 @@ class SearchedScales:
         counts, noise = query.by_number(curator.release(query, paid), noise)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
         if d:
-            spans, unseen = found[-d:], np.ones(d)
+            spans, unseen, around = found[-d:], np.ones(d), (counts[-d:], noise[-d:])
             if not self.medians_first:
                 rare, unseen = np.isnan(spans), np.maximum(spans, SMALLEST)
                 unseen[rare] = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
             if self._looks_first:
-                origin, least, spans = self._second_look(curator, counts[-d:], spans)
+                origin, least, spans, around = self._second_look(curator, spans, *around)
             seen = spans > least
             # around medians a common value is about 0, and not 0
             most = counts[-d:].max(axis=1) * (not self.medians_first)
@@ -254,6 +260,9 @@ class SearchedScales:
             small = (most > _SURE * noise[-d:]) & (often | (d < _MANY_SPANS))
             units = _units(spans, seen, unseen, small)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
+            if self.with_tails:
+                tails = _tails(*around, self.n_rows, spans) / units
+                columns = replace(columns, tail=tails)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
             shortest_row = 0.0 if self.is_sparse else 0.25 * math.sqrt(d)
@@ -300,10 +309,11 @@ class SearchedScales:
         query = MagnitudeSides(magnitudes, np.zeros((_ASKED, k)))
         return *self._prepaid(curator, query, part * k, steps), steps
 
-    def _second_look(self, curator, counts, spans):
+    def _second_look(self, curator, spans, counts, noise):
         """Return origins of columns, what a spread is above, and spreads, by what a first look saw.
 
-        Columns around 0 stay as they were seen. Both releases are paid for whatever was seen.
+        Columns around 0 stay as they were seen. Both releases are paid for whatever was seen. With
+        them come counts around the origins, and their noise.
         """
         d = self.n_columns
         medians = self._paid_search(curator, (Columns(),), d, _STEPS[1], _SECOND)
@@ -313,18 +323,18 @@ class SearchedScales:
         together = counts[:, 2:-1] + counts[:, 1:-2]
         away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
-            return np.zeros(d), np.full(d, SMALLEST), spans
+            return np.zeros(d), np.full(d, SMALLEST), spans, (counts, noise)
         origin, least = self._origins(curator, away, medians, _prior(together))
         # the median of a column that is on both sides of 0 is small beside its scale
         away &= np.abs(origin) > spans / _ON_BOTH_SIDES
         origin[~away], least[~away] = 0.0, SMALLEST
         if not away.any():
-            return origin, least, spans
+            return origin, least, spans, (counts, noise)
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
-        own = query.by_number(curator.release(query, paid), scale)
-        spans = spans.copy()
+        spans, counts, noise = spans.copy(), counts.copy(), noise.copy()
+        counts[away], noise[away] = own = query.by_number(curator.release(query, paid), scale)
         spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows)
-        return origin, least, spans
+        return origin, least, spans, (counts, noise)
 
     def _origins(self, curator, wanted, paid, prior=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
@@ -464,6 +474,24 @@ def _units(spans, seen, unseen, small):
     between = np.sqrt(common) * np.sqrt(np.where(near, spans, common))
     kept = seen & ~near & ((spans > common) | (spans < least) | small)
     return np.where(kept, spans, between)
+
+
+def _tails(counts, noise, n_rows, spans):
+    """Return how far from their origins columns have entries, by noisy counts in cells, and some.
+
+    A tail fills one cell after another, and gets thinner. So what comes behind two cells that hold
+    next to nothing is none. Noise hides where it ends: it may reach a few times further than what
+    is seen, and the further the more noise there is.
+    """
+    sure = counts > (math.sqrt(2 * math.log(counts.size)) + 1.1) * noise[:, None]
+    own = np.searchsorted(_ENDS, spans, "right") - 1
+    sure |= np.arange(N_CELLS) <= own[:, None]
+    empty = ~sure[:, :-1] & ~sure[:, 1:]
+    end = np.where(empty.any(axis=1), empty.argmax(axis=1), N_CELLS)
+    behind = sure & (np.arange(N_CELLS) > end[:, None])
+    other = np.where(behind.any(axis=1), behind.argmax(axis=1), N_CELLS)
+    further = _FURTHER * np.maximum(1.0, noise / (_CLEAR * n_rows))
+    return np.minimum(further * _ENDS[end], _ENDS[other])
 
 
 def _alike(spans, seen, common):
