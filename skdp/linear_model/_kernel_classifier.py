@@ -721,8 +721,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency, as by
     `DPLogisticRegression`: releases, sensitivities and what is public are the same. A map by public
-    and released constants, row by row, makes no release, and its rows are of norm at most 1, those of
-    three knots once longer ones have been shortened.
+    and released constants, row by row, makes no release, and its rows are of norm at most 1, those
+    of three knots once longer ones have been shortened.
 
     Knots are quantiles of the normal law in the units of the columns, and evenly spaced between
     public bounds. Frequencies are those of ``RandomFourierFeatures(random_state=0)``. More features
