@@ -363,6 +363,24 @@ def hat_features(knots, n_features):
     return Pipeline([("hats", hats), ("norm", standard_scaler(size, scale=n_features**0.5))])
 
 
+def fold_features(knot, far, share, n_features):
+    """Return steps to distances of columns from 0, and columns behind them, times a number.
+
+    Parameters
+    ----------
+    knot, far : float, float
+        Up to where distances, and columns, count; the first is less.
+    share : float
+        The number.
+    n_features : int
+        Number of columns.
+    """
+    knots, same = np.array([-far, -knot, 0.0, knot, far]), np.eye(n_features)
+    folds, lines = np.kron(same, np.minimum(abs(knots), knot)), np.kron(same, knots)
+    both = _linear_map(np.vstack([folds, lines]) * (share * n_features**0.5))
+    return Pipeline([("hats", hat_features(knots, n_features)), ("folds", both)])
+
+
 def _unit_ball(n_features, norm):
     """Return steps that clip rows in units of a norm; the first and last column are others."""
     first = np.eye(1, n_features + 1)
