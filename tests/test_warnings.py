@@ -206,9 +206,7 @@ def test_noise_of_reports():
 # -- at a bound ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "model", [DPMean(), DPHistogram(), DPQuantile(bounds=(0, 1))], ids=str
-)
+@pytest.mark.parametrize("model", [DPMean(), DPHistogram(), DPQuantile(bounds=(0, 1))], ids=str)
 def test_features_are_called_by_their_names(model):
     table = pd.DataFrame({"flat": np.full(3000, 7.0), "b": RNG.uniform(0.1, 0.9, 3000)})
     model = clone(model).set_params(epsilon=4.0)
