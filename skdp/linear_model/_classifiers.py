@@ -505,7 +505,7 @@ class PrivateLinearClassifier(
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         # few entries, or few coefficients: noise follows their number
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
@@ -549,8 +549,7 @@ class PrivateLinearClassifier(
                 (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                names = getattr(self, "feature_names_in_", None)
-                say_of_far(doubts, norm, None, found, names, absent)
+                say_of_far(doubts, norm, None, found, absent)
                 if check is not None:
                     spent = math.hypot(problem.scale_mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)

@@ -539,7 +539,7 @@ class PrivateLinearRegressor(
         tail = self._tail(scales)
         scales = replace(scales, with_tails=True) if tail.mu else scales
         check_reading(solver, X)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         if not leaves_out_zeros(X):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
@@ -567,8 +567,7 @@ class PrivateLinearRegressor(
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
-            names = getattr(self, "feature_names_in_", None)
-            say_of_far(doubts, far, far_target, columns, names)
+            say_of_far(doubts, far, far_target, columns)
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)

@@ -28,7 +28,6 @@ from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed,
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism
@@ -445,7 +444,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         whole = whole_columns(X)
         X = validate_private_data(self, X, **options)
         # 3. plan, from public facts
-        n_features, doubts = X.shape[1], Doubts(type(self).__name__)
+        n_features, doubts = X.shape[1], Doubts(self)
         edges, categories, ranges = None, None, None
         if self.categories is not None:
             categories = check_categories(self.categories, n_features)
@@ -498,7 +497,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
             if len(empty):
                 doubts.noise(
                     f"next to no {unit} is in any of the categories of feature(s) "
-                    f"{some_of(empty)}, by the released counts: compare categories with the values."
+                    f"{doubts.named(empty)}, by the released counts: compare categories with "
+                    "the values."
                 )
         # 6. attributes: what was released, and what is public
         heaviest = largest_weight(self) or 1.0

@@ -213,7 +213,7 @@ class RangedSum:
 _EDGE = 0.1
 
 
-def say_of_edge(doubts, mean, noise, name):
+def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range"):
     """Take note of a released mean that lies at the edge of what it was clipped to.
 
     Parameters
@@ -224,13 +224,16 @@ def say_of_edge(doubts, mean, noise, name):
         In units of the domain.
     name : {"data_norm", "bounds"}
         The parameter that says what the rows are clipped to.
+    otherwise : str, default=", or none for a private range"
+        Another remedy.
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
     if far >= 1 - 2 * spread and spread <= _EDGE:
+        more = "a larger" if name == "data_norm" else "wider"
         doubts.noise(
             f"the mean lies at the edge of {name}, to which rows are clipped: most of them may lie "
-            f"beyond. Give a larger {name} if that is known to be so, or none for a private range."
+            f"beyond. Give {more} {name} if that is known to be so{otherwise}."
         )
 
 
@@ -468,7 +471,7 @@ class DPMean(MeanEstimator):
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
         # 3. plan, from public facts
-        doubts, hidden = Doubts(type(self).__name__), hidden_count(self)
+        doubts, hidden = Doubts(self), hidden_count(self)
         planned = partial(self._planned, mechanism, private, X.shape[1])
         # searched ranges have no parameters to refuse, and take a second to plan
         checked = None if private else planned

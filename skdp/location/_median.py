@@ -639,7 +639,7 @@ class DPMedian(LocationEstimator):
         if mechanism != "gradient":
             delta = 0.0
         shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
-        doubts, ranges = Doubts(type(self).__name__), None
+        doubts, ranges = Doubts(self), None
         if mechanism == "rank":
             sides = n_rows, n_features
             if place is None:

@@ -239,7 +239,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         plan = planned(n_rows)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         # 4. gate, 5. run
         with open_gate(
             self,

@@ -43,7 +43,6 @@ from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed,
 from skdp.location._base import LocationEstimator, shares_of_score
 from skdp.location._range import UNLIKELY, say_of_ends
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
@@ -402,7 +401,7 @@ def say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid):
     )
 
 
-def say_of_grid(doubts, location, grid, named=some_of):
+def say_of_grid(doubts, location, grid, named=None):
     """Take note of released values at an end of their grid, but for 0, a true bound of many."""
     location = np.atleast_2d(location)
     if isinstance(grid, Ladder):
@@ -411,8 +410,9 @@ def say_of_grid(doubts, location, grid, named=some_of):
     reached = (location <= grid[0]) | (location >= grid[1])
     on = np.flatnonzero((reached & (location != 0)).any(axis=0))
     if len(on):
+        called = (named or doubts.named)(on)
         doubts.noise(
-            f"what was released of feature(s) {named(on)} lies on a bound, to which values are "
+            f"what was released of feature(s) {called} lies on a bound, to which values are "
             "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
             "ranks need no bounds."
         )
@@ -638,7 +638,7 @@ class DPQuantile(LocationEstimator):
         away = plan.ranks_away(shape) * epsilon
         ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
         grid = ladder if ends is None else even_grid(ends[0], ends[1], whole)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"
         say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid)

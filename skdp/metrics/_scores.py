@@ -43,6 +43,8 @@ _ROUNDING = 1e-5
 # knots between the bounds of targets, between two of which a row is shared; sums of parts of this
 # size are exact
 _KNOTS, _PART = 33, 2.0**-20
+# accuracy that is rather a mistake in the labels
+_NONE_RIGHT = 0.01
 
 
 class ScoreTerms(TypedDict, total=False):
@@ -455,6 +457,11 @@ def dp_accuracy_score(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If next to no prediction is right, by what was released: labels may be spelt in two ways.
+
     See Also
     --------
     DPConfusionMatrix : Which labels are mistaken for which.
@@ -477,7 +484,15 @@ def dp_accuracy_score(
     missing = no_label(given)
     hits = _hits(given, found)
     ((share, noise),), n_rows = released_means(asked, [hits], (1.0,), missing, own)
-    return DPScore(share, wilson(asked, share, n_rows, noise), asked.confidence_level, asked)
+    interval = wilson(asked, share, n_rows, noise)
+    if interval[1] < _NONE_RIGHT:
+        warnings.warn(
+            "dp_accuracy_score: next to no prediction is right, by what was released: y_pred must "
+            "be labels, spelt as those of y_true, and no probabilities.",
+            NoisyEstimateWarning,
+            stacklevel=level_of_caller(),
+        )
+    return DPScore(share, interval, asked.confidence_level, asked)
 
 
 def wilson(asked, share, n_rows, noise):

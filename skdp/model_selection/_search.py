@@ -194,7 +194,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
         rows = SearchedRows(X, y, whose, sample_weight, units)
         outcome = run_search(gate, candidates, scorer, rows, public, self.n_jobs)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         epsilon, delta = plan.spent
         doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()

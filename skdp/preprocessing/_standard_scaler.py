@@ -924,7 +924,7 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         mean: Any = None
         scale: Any = None
-        doubts, ranges = Doubts(type(self).__name__), None
+        doubts, ranges = Doubts(self), None
         if mu is None and box is None and self._releases:
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)

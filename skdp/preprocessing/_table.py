@@ -733,7 +733,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
-            doubts = Doubts(type(self).__name__)
+            doubts = Doubts(self)
             self.has_knots_ = self._is_bent(columns, n_rows * mu)
             # 4. gate, 5. run
             with open_gate(

@@ -522,6 +522,20 @@ def test_few_short_steps_move_an_intercept():
     assert np.mean(predicted) > 0.17
 
 
+def test_targets_too_close_together_for_their_size_are_warned_of():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    y = X.sum(axis=1) + rng.normal(size=5000)
+    # R2 is -1e12: nothing between numbers ten billion times as large is told apart
+    with pytest.warns(NoisyEstimateWarning, match="public numbers for data_norm and target_scale"):
+        DPLpRegressor(4.0, random_state=0).fit(X, 12_345_678_901.0 + y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model = DPLpRegressor(4.0, random_state=0).fit(X, 12_345_678.0 + y)
+    assert model.score(X, 12_345_678.0 + y) > 0.6
+
+
 @pytest.mark.full
 def test_where_most_targets_are_equal_there_is_a_unit():
     X, _, _, _ = heavy()
