@@ -534,6 +534,17 @@ MUTANTS = [
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(
+        "a look at entries far out: it is not paid for",
+        "PrivateLinearRegressor._prepared",
+        r"math\.hypot\(scales\.mu, self\._tail\(scales\)\.mu\)", "scales.mu",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at entries far out: rows are those of the fit", "TailPlan.run",
+        r"curator\.map_rows\(attrgetter\(\"kept\"\)\)", "pass",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
         r"problem\.scale_mu, \*spent", "problem.scale_mu, *spent[1:]",
         "tests/linear_model/test_kernel_regressor.py",
@@ -1031,6 +1042,26 @@ MUTANTS = [
         "tests/location/test_histogram.py tests/preprocessing/test_describe.py",
     ),
     Mutant(
+        "categories: one fraction of a list makes floats of all whole numbers", "entry_by_entry",
+        r"abs\(int\(one\)\) <= 2\*\*53", "True",
+        "tests/location/test_histogram.py",
+    ),
+    Mutant(
+        "groups: one fraction of a list makes one of two large identifiers", "identifiers_of",
+        r"as_stored\(groups\) if", "found if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "search: one entry of a list decides about types of columns", "as_table",
+        r'in "biu"', 'in ""',
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
+        "tables: one entry of a list decides about types of columns", "_validate_table",
+        r"if listed and options", "if False and options",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
         "description: a share of the budget given twice", "_plan_of",
         r"\(_QUANTILES \+ _MOMENTS\) \* n_described", "_QUANTILES * n_described",
         "tests/preprocessing/test_describe.py",
@@ -1309,19 +1340,31 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-parsed = functools.cache(ast.parse)
+@functools.cache
+def functions(root):
+    """Return where each function and method of a checkout is defined, by its name.
+
+    A place is (path, name of the class around it or None, number of the line before it, number of
+    its last line). Read once: a planted bug is taken out again before the next one.
+    """
+    found = {}
+    for path in sorted((root / "skdp").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        for owner in (tree, *classes):
+            for node in owner.body:
+                if isinstance(node, ast.FunctionDef):
+                    place = (path, getattr(owner, "name", None), node.lineno - 1, node.end_lineno)
+                    found.setdefault(node.name, []).append(place)
+    return found
 
 
 def places(scope, root):
-    """Return the files with a function or method of this name, with its first and last line."""
+    """Yield the files with a function or method of this name, with its first and last line."""
     *owner, function = scope.split(".")
-    for path in sorted((root / "skdp").rglob("*.py")):
-        tree = parsed(path.read_text(encoding="utf-8"))
-        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        inside = [c for c in classes if c.name in owner] if owner else [tree, *classes]
-        for node in (node for one in inside for node in one.body):
-            if isinstance(node, ast.FunctionDef) and node.name == function:
-                yield path, node.lineno - 1, node.end_lineno
+    for path, around, start, stop in functions(root).get(function, []):
+        if not owner or around in owner:
+            yield path, start, stop
 
 
 def planted(mutant, root):

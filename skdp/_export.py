@@ -363,6 +363,24 @@ def hat_features(knots, n_features):
     return Pipeline([("hats", hats), ("norm", standard_scaler(size, scale=n_features**0.5))])
 
 
+def fold_features(knot, far, share, n_features):
+    """Return steps to distances of columns from 0, and columns behind them, times a number.
+
+    Parameters
+    ----------
+    knot, far : float, float
+        Up to where distances, and columns, count; the first is less.
+    share : float
+        The number.
+    n_features : int
+        Number of columns.
+    """
+    knots, same = np.array([-far, -knot, 0.0, knot, far]), np.eye(n_features)
+    folds, lines = np.kron(same, np.minimum(abs(knots), knot)), np.kron(same, knots)
+    both = _linear_map(np.vstack([folds, lines]) * (share * n_features**0.5))
+    return Pipeline([("hats", hat_features(knots, n_features)), ("folds", both)])
+
+
 def _unit_ball(n_features, norm):
     """Return steps that clip rows in units of a norm; the first and last column are others."""
     first = np.eye(1, n_features + 1)
@@ -394,10 +412,29 @@ def _near(columns):
         facts = {"scale_": columns.scale * reach, "max_abs_": columns.scale * reach}
         scaler = _fitted(MaxAbsScaler(clip=True), n_features, n_samples_seen_=1, **facts)
         return [("reach", scaler)], columns.scale * reach
-    return [
+    steps = [
         ("columns", standard_scaler(n_features, columns.center, columns.scale * reach)),
         ("reach", _clipped(n_features, -1.0, 1.0)),
-    ], columns.scale * reach
+    ]
+    if not columns.drops:
+        return steps, columns.scale * reach
+    # what is dropped is at the ends, and nothing else is
+    ends = np.where(np.isinf(columns.dropped), 2 * reach, columns.dropped)
+    return [
+        *steps,
+        ("tails", standard_scaler(n_features, scale=ends / reach)),
+        ("ends", _clipped(n_features, -1.0, 1.0)),
+        ("above", _zero_for(n_features, 1.0)),
+        ("below", _zero_for(n_features, -1.0)),
+    ], columns.scale * ends
+
+
+def _zero_for(n_features, number):
+    """Return a step that puts 0 in the place of a number."""
+    from sklearn.impute import SimpleImputer
+
+    imputer = SimpleImputer(missing_values=number, strategy="constant", fill_value=0.0)
+    return imputer.fit(np.zeros((1, n_features)))
 
 
 # Linear models.

@@ -31,6 +31,7 @@ from skdp._sklearn import blas_on_one_thread
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.resume import open_curator
+from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import level_of_caller
 
@@ -59,12 +60,17 @@ class Doubts:
 
     Parameters
     ----------
-    name : str
-        Of the estimator.
+    of : estimator or str
+        What is fitted, or the name of a function.
     """
 
-    def __init__(self, name):
-        self._name, self._texts, self._kind = name, [], PrivacyWarning
+    def __init__(self, of):
+        self._of, self._texts, self._kind = of, [], PrivacyWarning
+
+    def named(self, places):
+        """Return the names of some features, or their numbers, as in code."""
+        names = getattr(self._of, "feature_names_in_", None)
+        return some_of(places if names is None else names[places])
 
     def promise(self, text):
         """Take note of a doubt about what is promised, or about parameters."""
@@ -103,7 +109,8 @@ class Doubts:
         if self._texts:
             texts = " ".join(f"({i}) {text}" for i, text in enumerate(self._texts, 1))
             text = texts if len(self._texts) > 1 else self._texts[0]
-            warnings.warn(f"{self._name}: {text}", self._kind, stacklevel=level_of_caller())
+            name = self._of if isinstance(self._of, str) else type(self._of).__name__
+            warnings.warn(f"{name}: {text}", self._kind, stacklevel=level_of_caller())
 
 
 class Progress:
@@ -252,6 +259,6 @@ def open_gate(
     estimator.ledger_ = ledger
     estimator.privacy_spent_ = (ledger.epsilon(spent), spent)
     if shared:
-        doubts = doubts or Doubts(type(estimator).__name__)
+        doubts = doubts or Doubts(estimator)
         doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()

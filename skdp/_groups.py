@@ -17,6 +17,7 @@ from skdp._rows.streams import (
     Identified,
     RowStream,
     arrow_targets,
+    as_stored,
     is_arrow,
     is_dask,
     is_text_of_arrow,
@@ -137,6 +138,9 @@ def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
         found = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
+        # one fraction in a list would make one of two large numbers
+        mixed = isinstance(groups, list | tuple) and found.ndim == 1 and found.dtype.kind == "f"
+        found = as_stored(groups) if mixed else found
     except ValueError:
         raise ValueError(
             "groups must have one identifier for each row of X; got lists of several lengths."

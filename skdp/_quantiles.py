@@ -1169,7 +1169,7 @@ class GradientNorm:
 # Sums over rows of what follows from several numbers of a row.
 
 # numbers that are made at a time
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -1512,8 +1512,7 @@ class MagnitudeCells(_OfMagnitudes):
         for values, weight in self._blocks(chunk):
             if len(asked) < values.shape[1]:
                 values = values[:, asked]
-            cells = _magnitude_cells(np.ascontiguousarray(values, dtype=np.float64))
-            cells += blocks
+            cells = _magnitude_cells(np.ascontiguousarray(values, dtype=np.float64), blocks)
             each = np.repeat(weight, len(asked)) if weighted else None
             counts += np.bincount(cells.ravel(), each, minlength=len(counts))
             if counts[blocks].any():
@@ -1533,8 +1532,8 @@ class MagnitudeCells(_OfMagnitudes):
         each, cells = np.repeat(share, lengths), np.empty(len(X.data), dtype=np.int64)
         each[zero] = 0.0
         for part in (slice(start, start + _AT_ONCE) for start in range(0, len(cells), _AT_ONCE)):
-            np.multiply(X.indices[part], N_CELLS, out=cells[part], dtype=np.int64)
-            cells[part] += _magnitude_cells(X.data[part])
+            first = np.multiply(X.indices[part], N_CELLS, dtype=np.int64)
+            cells[part] = _magnitude_cells(X.data[part], first)
         others = [magnitude(chunk) for magnitude in self.magnitudes[:-1]]
         counts = [
             np.bincount(_magnitude_cells(one), counted * (one != 0), N_CELLS) for one in others
@@ -1566,13 +1565,14 @@ class MagnitudeCells(_OfMagnitudes):
         return counts / often[:, None], noise / np.sqrt(often)
 
 
-def _magnitude_cells(values):
-    """Return the cells of magnitudes, and the first one for zeros."""
+def _magnitude_cells(values, first=0):
+    """Return the cells of magnitudes, and the first one for zeros, of blocks that begin there."""
     # the exponents that `frexp` has, a tenth of its time
-    cells = np.abs(values).view(np.int64) >> _EXPONENT_PLACE
-    cells -= _EXPONENT_BIAS + LOWEST_CELL
-    np.maximum(cells, 0, out=cells)
-    return np.minimum(cells, N_CELLS - 1, out=cells)
+    cells, lowest = np.abs(values).view(np.int64), _EXPONENT_BIAS + LOWEST_CELL
+    cells >>= _EXPONENT_PLACE
+    np.clip(cells, lowest, lowest + N_CELLS - 1, out=cells)
+    cells += first - lowest
+    return cells
 
 
 def scales_in_cells(counts, noise, tail, n_around=0):

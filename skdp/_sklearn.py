@@ -446,7 +446,8 @@ def _validate_values(estimator, X, options):
 def entry_by_entry(X):
     """Return a list of rows as an array; the entries stay what they are, unless all are numbers.
 
-    numpy would make text of all of them if one is, so that one row decided about others.
+    numpy would make text of all of them if one is, and floats of whole numbers that have no float,
+    so that one row decided about others.
     """
     if not isinstance(X, list | tuple):
         return X
@@ -455,8 +456,11 @@ def entry_by_entry(X):
     except (TypeError, ValueError):
         # scikit-learn says what is wrong
         return X
-    flags = any(isinstance(entry, bool | np.bool_) for entry in entries.ravel().tolist())
+    listed = entries.ravel().tolist()
+    flags = any(isinstance(entry, bool | np.bool_) for entry in listed)
     alike = numbers.dtype.kind == "b" or (numbers.dtype.kind in "iuf" and not flags)
+    if alike and numbers.dtype.kind == "f":
+        alike = all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in listed)
     return numbers if alike else entries
 
 
@@ -479,7 +483,10 @@ def _validate_table(estimator, X, options):
         X = _read_by_narwhals(X)
     if not (is_table(X) or hasattr(X, "columns")):
         options = {"dtype": None, "ensure_all_finite": False, **options}
-        return quietly(validate_data, estimator, entry_by_entry(X), **options)
+        listed = isinstance(X, list | tuple)
+        X = quietly(validate_data, estimator, entry_by_entry(X), **options)
+        # once columns are known, every entry is read on its own
+        return _listed_table(X, estimator) if listed and options.get("reset", True) else X
     names = columns_of(X)
     if len(set(names)) < len(names):
         twice = sorted({str(name) for name in names if names.count(name) > 1})
@@ -498,6 +505,27 @@ def _validate_table(estimator, X, options):
     else:
         validate_data(estimator, X, skip_check_array=True, **options)
     return X
+
+
+def _listed_table(X, estimator):
+    """Return what was a list of rows as a table: numbers, but for columns in `categories`.
+
+    A list says no types of columns, and one entry would decide about all others.
+    """
+    names = [f"x{i}" for i in range(X.shape[1])]
+    types = [object if name in (estimator.categories or ()) else np.float64 for name in names]
+    records = np.empty(len(X), dtype=list(zip(names, types, strict=True)))
+    try:
+        for name, column, kind in zip(names, X.T, types, strict=True):
+            if kind is not object and any(isinstance(one, str | bytes) for one in column.tolist()):
+                raise TypeError
+            records[name] = column
+    except (TypeError, ValueError):
+        raise ValueError(
+            "X must be a list of numbers, but for columns in categories: a list has no types of "
+            "columns. Pass a data frame, or np.array(X, dtype=object) for columns of text."
+        ) from None
+    return RecordTable(records)
 
 
 class RecordTable:

@@ -128,6 +128,16 @@ def test_more_than_all_rows_to_one_outvotes_them():
         assert model.set_params(class_weight={1: 1e6}).fit(X, y).predict(X).all()
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_fit_to_few_rows_is_not_lost_once_it_is_paid_for():
+    # its gradients are clipped so much that a score stands for a third of its odds
+    X, y = rare(20)
+    plain = DPLogisticRegression(0.1, classes=[0, 1], random_state=0).fit(X, y)
+    model = DPLogisticRegression(0.1, classes=[0, 1], class_weight={1: 2.0}, random_state=0)
+    found, before = (np.exp(np.diff(m.predict_log_proba(X))) for m in (model.fit(X, y), plain))
+    assert_allclose(found, 2 * before, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

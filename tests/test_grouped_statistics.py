@@ -588,6 +588,14 @@ def test_groups_that_do_not_fit_to_a_stream_are_refused(groups, error, told):
     assert budget.charges == ()
 
 
+def test_one_identifier_of_a_list_joins_no_others():
+    # as floats the first two are one number
+    near = [2**60, 2**60 + 1]
+    for another in (5, 0.5):
+        (n_groups, _), codes = resolve_groups([*near, another], np.zeros((3, 1)))
+        assert n_groups == len(set(codes.tolist())) == 3
+
+
 def test_identifiers_of_chunks_are_of_one_type():
     X = PEOPLE[:2]
     for other, told in ((["1", "2"], "of one type in all chunks"), ([None, "b"], "missing")):

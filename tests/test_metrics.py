@@ -514,6 +514,15 @@ def test_nothing_but_released_numbers_is_kept():
 # -- intervals -----------------------------------------------------------------------------------
 
 
+def test_predictions_that_are_no_labels_are_warned_of():
+    y = np.arange(2000) % 2 == 1
+    with pytest.warns(NoisyEstimateWarning, match="y_pred must be labels, spelt as those of"):
+        assert dp_accuracy_score(y, np.linspace(0.1, 0.9, 2000), epsilon=1.0) < 0.01
+    # a bad model is none of that, and few rows tell nothing
+    dp_accuracy_score(y, np.arange(2000) % 50 != 1, epsilon=1.0)
+    dp_accuracy_score(y[:50], ~y[:50], epsilon=1.0)
+
+
 def test_intervals_are_wider_for_less_and_never_leave_the_range():
     y, proba = drawn(4000)
     widths = []

@@ -5,6 +5,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -16,6 +17,7 @@ from skdp import (
     DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
+    DPHistogram,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -204,6 +206,16 @@ def test_noise_of_reports():
 # -- at a bound ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("model", [DPMean(), DPHistogram(), DPQuantile(bounds=(0, 1))], ids=str)
+def test_features_are_called_by_their_names(model):
+    table = pd.DataFrame({"flat": np.full(3000, 7.0), "b": RNG.uniform(0.1, 0.9, 3000)})
+    model = clone(model).set_params(epsilon=4.0)
+    _, text = the_warning(model, table)
+    assert "feature(s) 'flat' " in text
+    _, text = the_warning(model, table.to_numpy())
+    assert "feature(s) 0 " in text
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -215,6 +227,8 @@ def test_noise_of_reports():
         DPQuantile(quantile=0.9, bounds=(0, 1)),
         DPNormQuantile(),
         DPStandardScaler(bounds=(0, 1)),
+        LocalDPMean(),
+        LocalDPMean(mechanism="cube", bounds=(0, 1)),
     ],
     ids=str,
 )

@@ -19,16 +19,16 @@ INK, GREY, RULE, QUESTION, ANSWER = "#1b1b1b", "#5a5a5a", "#8a8a8a", "#e4eef8", 
 QUESTIONS = [
     (
         "May somebody hold the rows as they are?",
-        "No: every row reports for itself, epsilon about 8",
+        "No: local reports, epsilon about 8",
         [
             ("a mean", "LocalDPMean"),
             ("counts of categories", "LocalDPFrequencies"),
-            ("a number per row", "LocalDPLinearRegression"),
+            ("regression", "LocalDPLinearRegression"),
             ("classes", "LocalDPLogisticRegression"),
             ("covariances", "LocalDPCovariance"),
-            ("most variance", "LocalDPPCA"),
-            ("the reports", "PrivUnitPrivatizer"),
-            ("themselves", "ScalarPrivatizer"),
+            ("principal components", "LocalDPPCA"),
+            ("reports of vectors", "PrivUnitPrivatizer"),
+            ("reports of numbers", "ScalarPrivatizer"),
         ],
         "yes",
     ),
@@ -43,27 +43,27 @@ QUESTIONS = [
     ),
 ]
 
-#: what is wanted, and who gives it
+#: tasks, and the estimators for them
 TASKS = [
     (
         "Classes",
         [
             ("with probabilities", "DPLogisticRegression"),
-            ("no plane parts them", "DPKernelClassifier"),
+            ("nonlinear boundary", "DPKernelClassifier"),
             ("labels only", "DPHingeSVM"),
-            ("as a rule", 'mechanism="auto"'),
-            ("full batches: too slow", 'solver="sgd"'),
+            ("default mechanism", 'mechanism="auto"'),
+            ("random batches", 'solver="sgd"'),
             ("100,000 features", 'solver="lazy-sgd"'),
             ("few features matter", 'solver="frank-wolfe"'),
         ],
     ),
     (
-        "A number per row",
+        "Regression",
         [
-            ("its mean", "DPLpRegressor"),
-            ("no line fits it", "DPKernelRegressor"),
+            ("mean of the target", "DPLpRegressor"),
+            ("nonlinear", "DPKernelRegressor"),
             ("with intervals", "DPRidge"),
-            ("its median", "DPLpRegressor(p=1)"),
+            ("median of the target", "DPLpRegressor(p=1)"),
             ("outliers", 'DPLpRegressor(p="huber")'),
         ],
     ),
@@ -80,7 +80,7 @@ TASKS = [
         "A median, a quantile",
         [
             ("of a feature", "DPMedian, DPQuantile"),
-            ("of lengths of rows", "DPNormQuantile"),
+            ("of norms of rows", "DPNormQuantile"),
         ],
     ),
     (
@@ -89,24 +89,24 @@ TASKS = [
             ("all columns", "dp_describe"),
             ("counts", "DPHistogram"),
             ("covariances", "DPCovariance"),
-            ("most variance", "DPPCA"),
+            ("principal components", "DPPCA"),
         ],
     ),
     (
-        "How good a model is",
+        "Scores of a model",
         [
             ("curves and losses", "DPClassificationScores"),
-            ("predicted labels", "DPConfusionMatrix"),
-            ("numbers", "DPRegressionScores"),
+            ("confusion matrix", "DPConfusionMatrix"),
+            ("regression", "DPRegressionScores"),
         ],
     ),
     (
-        "Steps before a model",
+        "Preprocessing",
         [
             ("a data frame", "DPTableVectorizer"),
             ("public bounds: free", "BoundedScaler"),
             ("public norm: free", "NormClipper"),
-            ("waves: free", "RandomFourierFeatures"),
+            ("Fourier features: free", "RandomFourierFeatures"),
             ("unknown units", "DPStandardScaler"),
             ("an unknown offset", "DPFeatureCenterer"),
             ("too many features", "DPFrequentFeatures"),
@@ -167,7 +167,7 @@ def chart():
         says, y = answers(y + 6, title, lines)
         leads, y = arrow(y, onward)
         parts += asks + says + leads
-    asks, y = asked(y, "What is wanted?")
+    asks, y = asked(y, "What do you want?")
     parts += asks
     for title, lines in TASKS:
         says, y = answers(y + 6, title, lines)

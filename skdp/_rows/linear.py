@@ -293,6 +293,13 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
+def kept_beside(rows):
+    """Return the same rows; they are kept beside all that is made of them."""
+    made = rows.with_chunks(rows.chunks, rows._X)
+    made.kept = rows
+    return made
+
+
 def ball_rows(X, ball, n_threads=1, weight=None):
     """Return the rows of X as `LinearRows` without targets and intercept, none of them null."""
     nobody = over_rows(no_flags, X)
@@ -613,10 +620,12 @@ def _bounded(y):
 
 
 # numbers that are standardised at a time
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 16
 # entries of standardised columns beyond so many units count as that far: a column may have been
 # misjudged; fewer where nothing was seen of a column
 _FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
+# a tail has that many units at least
+_SHORTEST_TAIL = 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,6 +642,10 @@ class StandardColumns:
         Whether rows are CSR, and remain so: all origins are 0.
     farthest : float
         How many units from its origin entries of a column may be whose unit was found.
+    tail : float or ndarray of shape (n_features,)
+        How many units from its origin a column has entries that are no exceptions.
+    drops : bool
+        Whether entries beyond the tail, in rows to predict for, count as the origin.
     """
 
     center: Any
@@ -640,11 +653,19 @@ class StandardColumns:
     seen: Any
     is_sparse: bool = False
     farthest: float = _FARTHEST
+    tail: Any = _FARTHEST
+    drops: bool = False
 
     @property
     def reach(self):
         """How many units from its origin entries of a column may be."""
         return np.where(self.seen, self.farthest, min(_FARTHEST_UNSEEN, self.farthest))
+
+    @property
+    def dropped(self):
+        """How many units from its origin an entry counts as it; infinite for none."""
+        least = np.clip(self.tail, _SHORTEST_TAIL, self.farthest)
+        return np.where(self.seen & self.drops, least, np.inf)
 
     def rows(self, rows):
         """Return rows ``(x - center) / scale`` in float64, a copy; entries beyond the reach as it.
@@ -684,7 +705,11 @@ class StandardColumns:
             near = np.clip(X.data, -far, far), X.indices, X.indptr
             return sparse.csr_array(near, shape=X.shape)
         X = X.toarray() if sparse.issparse(X) else X
-        return np.clip(X, self.center - reach, self.center + reach)
+        near = np.clip(X, self.center - reach, self.center + reach)
+        if not self.drops:
+            return near
+        with np.errstate(over="ignore"):
+            return np.where(np.abs(X - self.center) < self.dropped * self.scale, near, self.center)
 
 
 def _standardized(chunk, columns, body=None):
@@ -694,8 +719,7 @@ def _standardized(chunk, columns, body=None):
         X, where, reach = chunk.X, chunk.X.indices, columns.reach
         own = np.empty(len(X.data))
         for part in (slice(start, start + _AT_ONCE) for start in range(0, len(own), _AT_ONCE)):
-            np.copyto(own[part], X.data[part])
-            _bring(own[part], columns.scale[where[part]], reach[where[part]])
+            _bring(own[part], X.data[part], 0.0, columns.scale[where[part]], reach[where[part]])
         return LinearChunk(sparse.csr_array((own, where, X.indptr), shape=X.shape), *rest)
     body, X = empty_rows(chunk.X.shape) if body is None else body, row_major(chunk.X)
     # one number is compared in half the time
@@ -703,15 +727,14 @@ def _standardized(chunk, columns, body=None):
     # a few rows at a time: they stay in the cache
     step = max(_AT_ONCE // X.shape[1], 1)
     for part in (slice(start, start + step) for start in range(0, len(X), step)):
-        with np.errstate(under="ignore", over="ignore"):
-            np.subtract(X[part], columns.center, out=body[part])
-        _bring(body[part], columns.scale, reach)
+        _bring(body[part], X[part], columns.center, columns.scale, reach)
     return LinearChunk(body, *rest)
 
 
-def _bring(numbers, scale, reach):
-    """Divide numbers by units, cut them to their reach, and make very small ones 0."""
+def _bring(numbers, raw, center, scale, reach):
+    """Write raw numbers in units about origins, cut to their reach, very small ones as 0."""
     with np.errstate(under="ignore", over="ignore"):
+        np.subtract(raw, center, out=numbers)
         numbers /= scale
     np.maximum(numbers, -reach, out=numbers)
     np.minimum(numbers, reach, out=numbers)

@@ -411,7 +411,7 @@ class FederatedDPLogisticRegression(
                 SimulationWarning,
                 stacklevel=level_of_caller(),
             )
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         if rounds.mu_round and rounds.hypothetical is None and is_dense:
             signal = rounds.spent, self.delta, self.adjacency, math.prod(problem.shape), unit
             say_of_signal(doubts, n_clients, *signal)

@@ -8,6 +8,7 @@ _ESTIMATORS = (
     "skdp.federated._logistic.FederatedDPLogisticRegression",
     "skdp.linear_model._classifiers.DPHingeSVM",
     "skdp.linear_model._kernel_classifier.DPKernelClassifier",
+    "skdp.linear_model._kernel_classifier.Folds",
     "skdp.linear_model._kernel_classifier.Hats",
     "skdp.linear_model._kernel_classifier.Waves",
     "skdp.linear_model._kernel_regressor.DPKernelRegressor",

@@ -134,7 +134,7 @@ def shifts(logs, linked, n_rows, longest):
         Logarithms of the weights.
     linked : callable
         Maps differences of two scores to the logarithms of the odds that they stand for: odd,
-        growing, and no smaller in magnitude.
+        growing, and without a bound.
     n_rows : int
         Number of rows. They cannot tell odds of more than so many to one, and scores that do are
         made of noise: weights beyond outvote them.
@@ -148,7 +148,11 @@ def shifts(logs, linked, n_rows, longest):
         of two weights, or of each of several to their geometric mean.
     """
     wanted = logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean()
-    reach = np.max(np.abs(wanted)) + 1.0
+    largest = np.max(np.abs(wanted))
+    reach = largest + 1.0
+    # where rows are long for what they are clipped to, scores stand for smaller odds than their own
+    while linked(np.array([reach]))[0] < largest:
+        reach *= 2
     found = [
         brentq(lambda s, log=log: linked(np.array([s]))[0] - log, -reach, reach) for log in wanted
     ]

@@ -222,10 +222,11 @@ def _misfits(model, mechanism, solver, problem):
             f"{name} is for at most {solver.most_coefs} coefficients, intercepts included; this "
             f"problem has {problem.size}.{solver.beyond_most_coefs}"
         )
-    flat = signature(type(model)).parameters
     for parameter, why in solver.unused.items():
-        given = parameter in flat and getattr(model, parameter) != flat[parameter].default
-        if given and parameter != "max_iter":
+        if parameter == "max_iter" or not hasattr(model, parameter):
+            continue
+        flat = signature(type(model)).parameters
+        if parameter in flat and getattr(model, parameter) != flat[parameter].default:
             yield (
                 f"{parameter} must be {flat[parameter].default!r} with {name}: {why}; got "
                 f"{getattr(model, parameter)!r}."
@@ -504,7 +505,7 @@ class PrivateLinearClassifier(
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         # few entries, or few coefficients: noise follows their number
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
@@ -548,8 +549,7 @@ class PrivateLinearClassifier(
                 (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                names = getattr(self, "feature_names_in_", None)
-                say_of_far(doubts, norm, None, found, names, absent)
+                say_of_far(doubts, norm, None, found, absent)
                 if check is not None:
                     spent = math.hypot(problem.scale_mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)
@@ -686,69 +686,68 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
-        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
-        which every mechanism but "gradient" can give. "exponential" is pure and spends
-        no delta, unless by solver "frank-wolfe".
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 means pure privacy, which every
+        mechanism except "gradient" supports. "exponential" is pure, except with solver
+        "frank-wolfe".
     mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
-        What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
-        "objective": the minimiser of the loss plus a random linear term (Gaussian, or
-        K-norm noise at delta 0). "output": the minimiser of a penalised loss, plus noise
-        (likewise, or Laplace). "exponential": a random draw that favours small losses and needs
-        `coef_bound`, or many small draws (solver "frank-wolfe"). "auto" is that of the solver,
-        or else "gradient", and at delta 0 "objective", or "output" if that has less noise.
+        Kind of release. "gradient": noisy clipped gradients, one per step (Gaussian). "objective":
+        the minimiser of the loss plus a random linear term (Gaussian, or K-norm noise at delta 0).
+        "output": the minimiser of a penalised loss, plus noise (the same, or Laplace).
+        "exponential": a random draw that favours small losses and needs `coef_bound`, or many
+        small draws (solver "frank-wolfe"). "auto": that of the solver, if one is given; otherwise
+        "gradient", and at delta 0 "objective", or "output" if it has less noise.
     solver : str or Solver, default="auto"
-        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
-        "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
-        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
-        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned", and
-        "accelerated" where noise would drown second moments, but for sparse rows in two classes.
+        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, where its parameters are
+        documented, or a name for one with default parameters: "preconditioned", "accelerated",
+        "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
+        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
+        quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned", or
+        "accelerated" if noise would drown second moments (never for sparse rows in two classes).
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
-        rows is released first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
+        of rows is released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
-        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
-        about a quarter of the rows exceed, and before that units of columns, and of dense rows
-        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; columns
-        stay as they are with `C`, `coef_bound`, few rows, or over 4,096 of CSR rows. Solver "auto"
-        does so too beside a norm if a count says that it is loose (:ref:`norm_check`).
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds units of
+        columns, origins of columns far from 0 (dense rows), and a norm that about a quarter of the
+        rows exceed, for at most a fifth of the squared Gaussian-DP budget; only the norm with `C`,
+        `coef_bound`, few rows, or more than 4,096 columns of CSR rows. Solver "auto" does the same
+        with a number if a count shows that it is too loose (:ref:`norm_check`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
     class_weight : dict, "balanced" or None, default=None
-        What classes count, as in scikit-learn: ``{label: weight}``, 1 where none is given, or
-        "balanced", ``n_samples / (n_classes * counts)`` by noisy counts, for a twentieth of the
-        budget. After the fit, as another prior of the classes in `intercept_`: no row counts more
-        than another, and public weights cost nothing (:ref:`class_weight`).
+        Weights of classes, as in scikit-learn: ``{label: weight}``, with 1 for other labels, or
+        "balanced": ``n_samples / (n_classes * counts)`` from noisy counts, for a twentieth of the
+        budget. They change the prior in `intercept_` after the fit: all rows keep the same
+        influence, and public weights cost nothing (:ref:`class_weight`).
     C : float, default=np.inf
-        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
-        and "exponential" have none; "objective" and "output", whose privacy rests on
-        one, choose it from public quantities. "gradient" leaves the intercept out of the
-        penalty, the others must not.
+        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient" and
+        "exponential" have none; "objective" and "output" need a penalty for privacy, and choose it
+        from public quantities. "gradient" does not penalise the intercept, the others must.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee: rows are bounded
         together with the constant feature that carries it.
     coef_bound : float, default=None
-        Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
-        which is 0.1 by default. None for no constraint.
+        Radius of a ball for the coefficients. The intercept counts as ``intercept_ /
+        (intercept_scaling * data_norm_)``, with the `intercept_scaling` of the solver (default
+        0.1). None: no constraint.
     max_iter : int, default=None
-        Number of steps of the solvers that take steps; all of them are made, none depends on
-        the data. None chooses it from public quantities.
+        Number of steps, for solvers with steps; all are made. None chooses it from public
+        quantities, and for "preconditioned" from released ones too.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -757,15 +756,16 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
     data_norm_ : float
-        Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
+        Norm that rows were clipped to, given or released; otherwise ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of columns that were released, and `data_norm_` is in; else 0 and 1.
+        Released origins and units of columns, in which `data_norm_` is measured; otherwise 0 and
+        1.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes, public or by released counts. Only with `class_weight`.
+        Weights of the classes, public or from released counts. Only with `class_weight`.
     n_iter_ : ndarray of shape (1,)
         Number of steps or phases, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -774,11 +774,11 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
+        If epsilon or delta is too large, or labels were read from y (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
-        to be none of `classes`.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels
+        seem to be outside `classes`.
 
     See Also
     --------
@@ -789,19 +789,19 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
 
     Notes
     -----
-    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
-    the parameters, the number of rows, the number and names of features, and the label
-    set. The intercept is inside the guarantee, and several classes share one budget. Not
-    covered: timing, exceptions on malformed input, `score` on private data, and the
-    choice of parameters by looking at private data.
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
+    parameters, the number of rows, the number and names of features, and the label set. The
+    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
+    exceptions on malformed input, `score` on private data, and the choice of parameters by private
+    data.
 
-    By default the sum of the rows and of their products is released first, of sensitivity sqrt(2)
-    (zero-out) or 3 / sqrt(2) (replace-one), and rows are mapped by what it says. There a row's
-    gradient is clipped to norm c, so that the sum moves by at most c or 2c; T releases with noise
-    of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_,
-    the squares of the parameters of both parts add up, and their total is the largest that implies
-    (epsilon, delta) [3]_. What the other mechanisms are, and which solver is for what, is in the
-    user guide (:ref:`linear_model`, :ref:`solvers`), with all proofs and what is wrong in print.
+    The default first releases the sum of the rows and of their products, with sensitivity sqrt(2)
+    (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows accordingly. Then the gradient of a
+    mapped row is clipped to norm c, so that the sum moves by at most c or 2c. T releases with
+    noise of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together
+    [2]_. The squares of the parameters of both parts add up, and their total is the largest that
+    implies (epsilon, delta) [3]_. The user guide has the other mechanisms and solvers
+    (:ref:`linear_model`, :ref:`solvers`), and all proofs.
 
     References
     ----------
@@ -939,44 +939,44 @@ class DPHingeSVM(PrivateLinearClassifier):
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
-        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy,
-        which every mechanism but "gradient" can give. "exponential" is pure and spends
-        no delta, unless by solver "frank-wolfe".
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 means pure privacy, which every
+        mechanism except "gradient" supports. "exponential" is pure, except with solver
+        "frank-wolfe".
     mechanism : {"auto", "gradient", "objective", "output", "exponential"}, default="auto"
-        What is released. "gradient": noisy clipped gradients, one a step (Gaussian).
-        "objective": the minimiser of the loss plus a random linear term (Gaussian, or
-        K-norm noise at delta 0), for the smoothed hinge only. "output": the minimiser
-        of a penalised loss, plus noise (likewise, or Laplace). "exponential": a random draw that
-        favours small losses and needs `coef_bound`, or many small draws (solver "frank-wolfe",
-        for the smoothed hinge). "auto" is that of the solver, or else "gradient"; at delta 0 it
-        is "output", or "objective" if the hinge is smoothed.
+        Kind of release. "gradient": noisy clipped gradients, one per step (Gaussian). "objective":
+        the minimiser of the loss plus a random linear term (Gaussian, or K-norm noise at delta 0),
+        for the smoothed hinge only. "output": the minimiser of a penalised loss, plus noise (the
+        same, or Laplace). "exponential": a random draw that favours small losses and needs
+        `coef_bound`, or many small draws (solver "frank-wolfe", for the smoothed hinge). "auto":
+        that of the solver, if one is given; otherwise "gradient", and at delta 0 "output", or
+        "objective" for the smoothed hinge.
     solver : str or Solver, default="auto"
-        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, whose parameters are documented
-        there, or the word for one with default parameters: "preconditioned", "accelerated", "gd",
-        "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
-        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" chooses by public
-        quantities, and never from `skdp.papers`: for "gradient" it is "preconditioned"; where
-        noise would drown second moments, "gd" while noise dominates, and "accelerated" beyond or
-        with more features than rows.
+        An object of :mod:`skdp.solvers` or :mod:`skdp.papers`, where its parameters are
+        documented, or a name for one with default parameters: "preconditioned", "accelerated",
+        "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
+        "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
+        quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned". If
+        noise would drown second moments, it is "gd" if noise dominates, and "accelerated"
+        otherwise or with more features than rows.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
-        rows is released first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
+        of rows is released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public bound on the Euclidean norm of a row, in [1e-100, 1e100], not computed from private
-        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds a norm that
-        about a quarter of the rows exceed, and before that units of columns, and of dense rows
-        origins of those away from 0, for at most a fifth of the squared Gaussian-DP budget; columns
-        stay as they are with `C`, `coef_bound`, few rows, or over 4,096 of CSR rows. Solver "auto"
-        does so too beside a norm if a count says that it is loose (:ref:`norm_check`).
+        data. Longer rows are scaled down to it, in `fit` and in predictions. None finds units of
+        columns, origins of columns far from 0 (dense rows), and a norm that about a quarter of the
+        rows exceed, for at most a fifth of the squared Gaussian-DP budget; only the norm with `C`,
+        `coef_bound`, few rows, or more than 4,096 columns of CSR rows. Solver "auto" does the same
+        with a number if a count shows that it is too loose (:ref:`norm_check`).
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with another label contribute nothing; a class without
         rows is allowed. None reads the set from `y`, and the ledger says so.
     C : float, default=np.inf
-        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient"
-        and "exponential" have none; "objective" and "output", whose privacy rests on
-        one, choose it from public quantities. Solvers "preconditioned" and "accelerated" leave the
-        intercept out of the penalty, the others must not.
+        Inverse strength of the penalty, as in scikit-learn. With ``np.inf`` "gradient" and
+        "exponential" have none; "objective" and "output" need a penalty for privacy, and choose it
+        from public quantities. Solvers "preconditioned" and "accelerated" do not penalise the
+        intercept, the others must.
     smoothing : float, default=None
         Temperature T of the smoothed hinge ``T log(1 + exp((1 - y z) / T))``, which lies
         above the hinge by at most ``T log(n_classes)``. None is the hinge itself.
@@ -984,25 +984,25 @@ class DPHingeSVM(PrivateLinearClassifier):
         Whether to fit an intercept. It is inside the guarantee: rows are bounded
         together with the constant feature that carries it.
     coef_bound : float, default=None
-        Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``intercept_ / (intercept_scaling * data_norm_)``, with the solver's `intercept_scaling`,
-        which is 0.1 by default. None for no constraint, but for
-        solver "gd", whose step rule needs one: 30 / `data_norm_`.
+        Radius of a ball for the coefficients. The intercept counts as ``intercept_ /
+        (intercept_scaling * data_norm_)``, with the `intercept_scaling` of the solver (default
+        0.1). None: no constraint, except for solver "gd", whose step rule needs one: 30 /
+        `data_norm_`.
     max_iter : int, default=None
-        Number of steps of the solvers that take steps; all of them are made, none depends on
-        the data. None chooses it from public quantities.
+        Number of steps, for solvers with steps; all are made. None chooses it from public
+        quantities, and for "preconditioned" from released ones too.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -1013,13 +1013,14 @@ class DPHingeSVM(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         Label set.
     data_norm_ : float
-        Norm that rows were clipped to, given or released; without either ``sqrt(n_features)``.
+        Norm that rows were clipped to, given or released; otherwise ``sqrt(n_features)``.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of columns that were released, and `data_norm_` is in; else 0 and 1.
+        Released origins and units of columns, in which `data_norm_` is measured; otherwise 0 and
+        1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_ : int
@@ -1030,11 +1031,11 @@ class DPHingeSVM(PrivateLinearClassifier):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
+        If epsilon or delta is too large, or labels were read from y (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too many coefficients for the rows, or if `data_norm` is None and there are
-        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels seem
-        to be none of `classes`.
+        too few rows, or too much noise, to find scales; a scale is beyond 1e50; or most labels
+        seem to be outside `classes`.
 
     See Also
     --------
@@ -1043,18 +1044,17 @@ class DPHingeSVM(PrivateLinearClassifier):
 
     Notes
     -----
-    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public:
-    the parameters, the number of rows, the number and names of features, and the label
-    set. The intercept is inside the guarantee, and several classes share one budget. Not
-    covered: timing, exceptions on malformed input, `score` on private data, and the
-    choice of parameters by looking at private data.
+    Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
+    parameters, the number of rows, the number and names of features, and the label set. The
+    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
+    exceptions on malformed input, `score` on private data, and the choice of parameters by private
+    data.
 
-    The hinge has no second derivative, and "objective" has no proof for it: smoothing it
-    enough for that mechanism costs an error that grows with the square root of the
-    number of rows ([1]_, Appendix A), where noisy subgradients pay nothing for the kink.
-    A subgradient is a fixed function of coefficients and row: 0 at the kink, the first
-    class of a tie. Otherwise mechanisms and proofs are those of `DPLogisticRegression`;
-    which solver is for what is in the user guide (:ref:`solvers`).
+    The hinge has no second derivative, so "objective" has no proof for it. Smoothing for that
+    mechanism adds an error that grows with the square root of the number of rows ([1]_, Appendix
+    A); noisy subgradients lose nothing at the kink. A subgradient is a fixed function of
+    coefficients and row: 0 at the kink, the first class of a tie. Otherwise mechanisms and proofs
+    are those of `DPLogisticRegression`; solvers are in the user guide (:ref:`solvers`).
 
     References
     ----------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A classifier that bends: columns in units, public features of them, logistic regression.
+"""A nonlinear classifier: scaled columns, public features of them, logistic regression.
 
 What is searched, released and charged is that of `DPLogisticRegression` without a `data_norm`, on
 one curator; so are the small fits by which a kernel is chosen, and their comparison. Between the
@@ -21,7 +21,12 @@ from scipy.special import ndtri
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import fourier_features, hat_features, mapped_classifier
+from skdp._export import (
+    fold_features,
+    fourier_features,
+    hat_features,
+    mapped_classifier,
+)
 from skdp._rows.base import L2Ball, bounds_of, empty_rows, row_major, sum_over
 from skdp._rows.linear import (
     LinearChunk,
@@ -50,6 +55,8 @@ _SEED = 0
 _KNOTS, _FEWEST_KNOTS, _MOST_KNOTS, _USUAL = 4.0, 3, 16, 100.0
 # a signal at which noise drowns all but straight lines
 _STRAIGHT = 10.0
+# units up to which lines go on beyond three knots
+_FAR = 3.0
 # waves: so many times the root of the signal along one coefficient
 _WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
 # standard deviations that the unit of a searched column is, a quarter of a normal column being
@@ -107,6 +114,52 @@ class Hats:
         hats = triangles(X, self.knots)
         hats /= math.sqrt(self.n_features)
         return hats.reshape(len(X), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Features of an additive model of three knots: a fold of each column, and the column itself.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+    knots : ndarray of shape (3,)
+        The middle one 0, and the others as far from it.
+    radius : float
+        Usual length of a row.
+
+    Notes
+    -----
+    A fold is the distance from the middle knot, up to the outer ones. Where there is little signal
+    a coefficient less is worth more, and these knots are near: a line goes on beyond them, but not
+    as far as a unit that noise made small puts a row.
+    """
+
+    n_features: int
+    knots: Any
+    radius: float
+
+    @property
+    def size(self):
+        """Number of features of a row."""
+        return 2 * self.n_features
+
+    @property
+    def share(self):
+        """What columns, and folds, are multiplied by."""
+        return math.sqrt(0.5) / self.radius
+
+    def __call__(self, X):
+        """Return mapped rows; of norm at most 1 for rows of at most the usual length.
+
+        Every operation is elementwise.
+        """
+        body, d = empty_rows((len(X), self.size)), self.n_features
+        np.minimum(np.abs(X), self.knots[2], out=body[:, :d])
+        np.clip(X, -_FAR, _FAR, out=body[:, d:])
+        body *= self.share
+        return body
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,10 +495,12 @@ def signal_of(problem):
 
 
 def features_twin(features, n_features):
-    """Return the step of scikit-learn that maps rows in units as `Hats` or `Waves` do."""
+    """Return the step of scikit-learn that maps rows in units as hats, folds or waves do."""
     if isinstance(features, Waves):
         frequencies = features.frequencies
         return fourier_features(frequencies, reach_of(frequencies), features.odd)
+    if isinstance(features, Folds):
+        return fold_features(features.knots[2], _FAR, features.share, n_features)
     return hat_features(features.knots, n_features)
 
 
@@ -503,9 +558,13 @@ class KernelMixin:
             return None
         if kernel == "rbf":
             return Waves(fourier_frequencies(d, size, self.gamma, _SEED), size % 2)
-        k = size // d
-        even = np.linspace(-_HALF, _HALF, k)
-        return Hats(d, ndtri((np.arange(k) + 0.5) / k) / _UNIT if self.bounds is None else even)
+        return Hats(d, self._knots(size // d))
+
+    def _knots(self, k):
+        """Return public knots of a column."""
+        if self.bounds is not None:
+            return np.linspace(-_HALF, _HALF, k)
+        return ndtri((np.arange(k) + 0.5) / k) / _UNIT
 
     def _n_releases(self, plan):
         trial = self._trial(plan.problem, self.n_features_in_)
@@ -544,7 +603,7 @@ class KernelMixin:
         """Set what says which kernel it is; `bend` is the part of the map that bends, or None."""
         self._map = features
         self.kernel_ = kernel if features is not None else "linear"
-        self.n_knots_ = len(bend.knots) if isinstance(bend, Hats) else None
+        self.n_knots_ = len(bend.knots) if isinstance(bend, Hats | Folds) else None
         self.n_components_ = bend.size if isinstance(bend, Waves) else None
 
     def _scores(self, X, columns, n_outputs):
@@ -567,12 +626,12 @@ class KernelMixin:
 
 
 class DPKernelClassifier(KernelMixin, DPLogisticRegression):
-    """Differentially private classification that is not linear in the columns.
+    """Differentially private nonlinear classification.
 
     Within one privacy budget columns are standardised, mapped to features by public constants, and
     classified by logistic regression. With ``kernel="additive"`` the score of a class is a sum of
     functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
-    function of all columns. A choice between these by the rows is a part of the budget.
+    function of all columns. A private choice between these is part of the budget.
 
     Parameters
     ----------
@@ -584,12 +643,13 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel, for products of columns and other
         dependence on several. "linear": `DPLogisticRegression`. "auto" chooses one of these by the
-        rows, for 6 to 18 % of the squared Gaussian-DP budget; it is "additive", at no price, where
-        public numbers say that so much could not tell them apart.
+        rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show too little
+        signal for a choice, it is "additive", at no price.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
-        drown more than straight lines.
+        drown more than straight lines. With three a function is a line, and a bend at the middle
+        knot that ends at the others.
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
@@ -600,23 +660,23 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         columns, for at most a fifth of the squared Gaussian-DP budget.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        ("zero-out", half the noise), or in the presence of a row ("add-remove"). See
         :ref:`adjacency`.
     classes : array-like of shape (n_classes,), default=None
         Public label set. None reads it from `y`, and the ledger says so.
     class_weight : dict, "balanced" or None, default=None
-        What classes count, as in `DPLogisticRegression`.
+        Weights of classes, as in `DPLogisticRegression`.
     max_iter : int, default=None
         Number of steps. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows. None: `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share.
+        A budget shared by several fits.
     random_state : int, RandomState instance or None, default=None
         Of the noise, and of nothing else. None draws it from the operating system. A seed makes
-        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+        the noise reproducible, voids the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent: public numbers only.
+        1 prints a line with the plan and its price; public numbers only.
 
     Attributes
     ----------
@@ -625,21 +685,21 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
     kernel_ : {"additive", "rbf", "linear"}
-        What was fitted: "linear" also where noise would drown more than straight lines, or nothing
-        was found that bends.
+        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
+        choice found nothing nonlinear.
     n_knots_, n_components_ : int or None
-        Knots of a column with "additive", features with "rbf"; None where there are none.
+        Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_ : float
         Norm that mapped rows have at most: 1. With "linear" that of `DPLogisticRegression`.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of columns, public or released; zeros and one unit for all where rows were
-        too few for more.
+        Origins and units of columns, public or released; zeros and a common unit with too few
+        rows.
     class_weight_ : ndarray of shape (n_classes,)
-        Weights of the classes, public or by released counts. Only with `class_weight`.
+        Weights of the classes, public or from released counts. Only with `class_weight`.
     n_iter_ : ndarray of shape (1,)
         Number of steps, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -648,7 +708,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or labels were read from y. :ref:`warnings` has all of them.
+        If epsilon or delta is too large, or labels were read from y (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too few rows, or too much noise, to find units of columns or to learn anything.
 
@@ -661,24 +721,29 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency, as by
     `DPLogisticRegression`: releases, sensitivities and what is public are the same. A map by public
-    and released constants, row by row, makes no release, and its rows are of norm at most 1.
+    and released constants, row by row, makes no release, and its rows are of norm at most 1, those
+    of three knots once longer ones have been shortened.
 
     Knots are quantiles of the normal law in the units of the columns, and evenly spaced between
-    public bounds. Frequencies are those of ``RandomFourierFeatures(random_state=0)``. More features
-    bend further and are noisier. With a signal ``s = n mu / (a sqrt(d))`` for n rows, d columns, a
-    Gaussian-DP parameter mu and a of 1 under zero-out, 2 otherwise, there are about ``4 (s /
-    100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` waves; K classes, of more than
-    two, share the signal, which is divided by ``sqrt(K)``.
+    public bounds. Frequencies are those of ``RandomFourierFeatures(random_state=0)``. More
+    features fit more, and are noisier. So with three knots a column has two features: itself, up
+    to 3 units, and its distance from the middle knot, up to that of the others; rows of the usual
+    length, as it was released, have a norm of about 1. With a signal ``s = n mu / (a sqrt(d))`` for
+    n rows, d columns, a Gaussian-DP parameter mu and a of 1 under zero-out, 2 otherwise, there are
+    about ``4 (s / 100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` Fourier
+    features; K
+    classes, of more than two, share the signal, which is divided by ``sqrt(K)``.
 
     "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 or more straight lines are
-    fitted, for ``(20 / S)^2`` of the squared budget and .02 at least, and it is released, for
-    ``(30 / S)^2`` and .04 at least, how far their residuals go along with bends of a column, and
-    with products of two. "rbf" is for products, and "additive" for bends of more than
-    ``0.45 / sqrt(s)`` a row. From 1,500 on both parts are .01 and .02, and "rbf" is fitted to all
-    rows, for ``(400 / S)^2`` and .05 at least, and so is "additive", or straight lines where these
-    left neither over. It is released, for .01, how many more rows "rbf" gets right: it is taken if
-    that is beyond a deviation of the noise. What is chosen is fitted with what is left.
-    Below 100 no choice is made. Figures are in the user guide (:ref:`kernel-classifier`).
+    fitted, for ``(20 / S)^2`` of the squared budget and at least .02. Then the correlation of
+    their residuals with bends of a column, and with products of two, is released, for ``(30 /
+    S)^2`` and at least .04. "rbf" is for products, and "additive" for bends of more than ``0.45 /
+    sqrt(s)`` a row. From 1,500 on both parts are .01 and .02. "rbf" is fitted to all rows, for
+    ``(400 / S)^2`` and at least .05, and so is "additive", or straight lines if they left neither
+    over. The number of rows that only "rbf" gets right, minus those that only the other gets
+    right, is released for .01: "rbf" is chosen if it exceeds a deviation of the noise. The chosen
+    kernel is fitted with the rest. Below 100 there is no choice. Figures are in the user guide
+    (:ref:`kernel-classifier`).
 
     References
     ----------
@@ -795,6 +860,12 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         size = max(self._sizes(problem, n_features).values())
         return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
 
+    def _n_mapped(self, problem, n_features, kernel):
+        size = super()._n_mapped(problem, n_features, kernel)
+        # see `Folds`
+        folded = kernel == "additive" and size == _FEWEST_KNOTS * n_features
+        return 2 * n_features if folded else size
+
     def _bent(self, curator, solver, problem, norm, found):
         d = self.n_features_in_
         sizes = self._sizes(problem, d)
@@ -802,6 +873,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
         norm = norm if columns is found else math.sqrt(d)
         self._columns = found = columns
         maps = {kernel: self._features(kernel, size) for kernel, size in sizes.items()}
+        if sizes.get("additive") == 2 * d and self.n_knots != 2:
+            maps["additive"] = Folds(d, self._knots(_FEWEST_KNOTS), max(norm, SMALLEST))
         kernel = next(iter(sizes))
         if len(sizes) > 1:
             # rows that are moved get their constant feature later

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A regression that bends: columns in units, public features of them, least squares.
+"""A nonlinear regression: scaled columns, public features of them, least squares.
 
 What is searched, released and charged is that of `DPLpRegressor` without a `data_norm`, on one
 curator; maps of rows, and the choice of one, are those of `DPKernelClassifier`. The columns
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import beside_columns, mapped_regression
-from skdp._rows.base import bounds_of, empty_rows, sum_over
-from skdp._rows.linear import counted_rows
+from skdp._rows.base import bounds_of, empty_rows
 from skdp._sklearn import SCALE_OR_NONE
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
 from skdp.linear_model._kernel_classifier import (
@@ -27,12 +26,10 @@ from skdp.linear_model._kernel_classifier import (
     LeftOver,
     bent_rows,
     features_twin,
-    map_chunk,
 )
-from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, PrivateLinearRegressor
+from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, NearerRows, PrivateLinearRegressor
 from skdp.linear_model._scales import plan_scales
 from skdp.preprocessing._public import check_gamma
-from skdp.privacy.kernel.mechanisms import Sensitivity
 
 # length of the columns, in that of what bends
 _LINES = 0.7
@@ -83,62 +80,6 @@ class WithColumns:
         return body
 
 
-@dataclass(frozen=True, eq=False)
-class NearerRows:
-    """How much nearer to the targets the second of two models is: squares of residuals.
-
-    Parameters
-    ----------
-    features : tuple of (object, object)
-        Maps of rows in units.
-    coefs : tuple of (ndarray, ndarray) of shape (n_mapped + 1,)
-        Coefficients of mapped rows for targets in units, the last of the constant; released.
-    intercept : float
-        The constant feature.
-    center, scale : float, float
-        Origin and unit of the targets; public or released.
-    """
-
-    features: tuple[Any, Any]
-    coefs: tuple[Any, Any]
-    intercept: float
-    center: float
-    scale: float
-    name = "squares of residuals of the first of two models, less those of the second"
-    size = 1
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
-
-        Proof. A row adds a number that is clipped to [-1, 1], and a null row 0. Both are attained:
-        where the predictions z and u of the models differ, by a target far enough on the side of
-        one of them, and by one that moves from there to the other side. A group, whose weights add
-        up to at most 1, contributes a mean of such numbers, and of 0.
-        """
-        reach = 1.0 if adjacency == "zero-out" else 2.0
-        theorem = f"a row adds at least -1 and at most 1: {reach:.0f} at most"
-        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
-
-    def _predicted(self, chunk, model):
-        """Return what one of the models predicts for the rows of a chunk, in units."""
-        z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
-        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
-
-    def partial(self, chunk):
-        """Return the difference in a chunk, an array of shape (1,)."""
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
-            first, second = (self._predicted(chunk, model) for model in (0, 1))
-            # of the squares (t - z)^2 - (t - u)^2
-            gain = (second - first) * (2 * target - first - second)
-            gain = np.clip(gain, -1.0, 1.0)
-        return np.array([np.sum(gain * counted_rows(chunk))])
-
-    def evaluate(self, rows):
-        """Return the difference in all rows, an array of shape (1,)."""
-        return sum_over(rows, self.partial, self.size)
-
-
 def missed(z, target, center, scale):
     """Return by how much predictions miss targets, in units, a unit at most."""
     with np.errstate(over="ignore", under="ignore"):
@@ -147,12 +88,12 @@ def missed(z, target, center, scale):
 
 
 class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
-    """Differentially private least squares that is not linear in the columns.
+    """Differentially private nonlinear least squares.
 
     Within one privacy budget columns are standardised, mapped to features by public constants, and
     the targets are fitted by least squares. With ``kernel="additive"`` a prediction is a sum of
     functions of one column each, which can be drawn and read; with ``kernel="rbf"`` it is a smooth
-    function of all columns. A choice between these by the rows is a part of the budget.
+    function of all columns. A private choice between these is part of the budget.
 
     Parameters
     ----------
@@ -164,8 +105,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "additive": piecewise linear functions of single columns, a generalised additive model.
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
-        these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; it is "additive", at no
-        price, where public numbers say that so much could not tell them apart.
+        these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
+        too little signal for a choice, it is "additive", at no price.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -174,7 +115,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
     n_components : int, default=None
-        Number of waves of "rbf". None chooses from 20 to 500 by the same public numbers.
+        Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
         columns.
@@ -184,19 +125,19 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         searches cost at most .85 of the squared Gaussian-DP budget, mostly a fifth or less.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove"). See
+        ("zero-out", half the noise), or in the presence of a row ("add-remove"). See
         :ref:`adjacency`.
     max_iter : int, default=None
         Number of steps. None chooses it from public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows; None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows. None: `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share.
+        A budget shared by several fits.
     random_state : int, RandomState instance or None, default=None
         Of the noise, and of nothing else. None draws it from the operating system. A seed makes
-        the noise reproducible, voids the guarantee towards whoever knows it, and warns.
+        the noise reproducible, voids the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent: public numbers only.
+        1 prints a line with the plan and its price; public numbers only.
 
     Attributes
     ----------
@@ -204,20 +145,20 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Coefficients of the mapped features, those of the columns last, and the intercept; with
         "linear" of the columns alone.
     kernel_ : {"additive", "rbf", "linear"}
-        What was fitted: "linear" also where noise would drown more than straight lines, or nothing
-        was found that bends.
+        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
+        choice found nothing nonlinear.
     n_knots_, n_components_ : int or None
-        Knots of a column with "additive", waves with "rbf"; None where there are none.
+        Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_, target_scale_, target_center_ : float
         Unit of length of mapped rows, 1, or with "linear" that of `DPLpRegressor`; unit and origin
         of the targets, public or released.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of columns, public or released; zeros and one unit for all where rows were
-        too few for more.
+        Origins and units of columns, public or released; zeros and a common unit with too few
+        rows.
     n_iter_ : int
         Number of steps, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -226,7 +167,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none. :ref:`warnings` has all of them.
+        If epsilon or delta is too large (:ref:`warnings`).
     NoisyEstimateWarning
         If there are too few rows, or too much noise, to find units or to learn anything.
 
@@ -243,14 +184,14 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     released constants, row by row, makes no release. Mapped rows are about of norm 1, and longer
     ones than 6 are scaled down with their targets.
 
-    Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below a
-    signal of 20. The columns stand beside, with 0.7 of the length, so that what is straight costs
-    few coefficients, and goes on beyond the outer knots.
+    Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below
+    a signal of 20. The columns are features too, with 0.7 of the norm, so a linear part costs few
+    coefficients, and continues beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
-    lines are cut to a unit of the targets. Where "rbf" is tried, it is released by how much the
-    squares of its residuals are less, every row counting as 1 at most, in that unit. Figures are in
-    the user guide (:ref:`kernel-regressor`).
+    lines are clipped to a unit of the targets. If "rbf" is tried, the reduction of the squares of
+    residuals is released, with at most 1 per row, in that unit. Figures are in the user guide
+    (:ref:`kernel-regressor`).
 
     References
     ----------
@@ -293,6 +234,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         | KernelMixin._kernel_constraints
         | {"target_scale": SCALE_OR_NONE}
     )
+
+    _extrapolates = False
 
     def __init__(
         self,

@@ -5,6 +5,7 @@
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,8 +27,14 @@ from skdp._losses.regression import (
     SquaredLoss,
 )
 from skdp._plan import PlanMixin
-from skdp._rows.base import leaves_out_zeros
-from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
+from skdp._rows.base import leaves_out_zeros, sum_over
+from skdp._rows.linear import (
+    StandardColumns,
+    counted_rows,
+    kept_beside,
+    regression_rows,
+    unit_rows,
+)
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -42,6 +49,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
+from skdp.linear_model._kernel_classifier import map_chunk
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -52,6 +60,8 @@ from skdp.linear_model._scales import (
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
+from skdp.privacy.kernel.mechanisms import Sensitivity
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.base import Problem, Solver, as_read, check_reading
 
@@ -245,6 +255,161 @@ def plan_clipped(problem, solver, clip):
     return solver.plan(problem)
 
 
+# A look at entries far out: whether it pays to extrapolate to them.
+
+
+# predictions and targets in units count as of that size
+_LARGEST = 1e70
+# part of the rows that the noise of the look has as its deviation, as a rule and at most; its part
+# of the squared budget at most; and deviations that speak against the far entries
+_LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.002, 0.004, 0.03, 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class NearerRows:
+    """How much nearer to the targets the second of two models is: squares of residuals.
+
+    Parameters
+    ----------
+    features : tuple of (object, object)
+        Maps of rows in units.
+    coefs : tuple of (ndarray, ndarray) of shape (n_mapped + 1,)
+        Coefficients of mapped rows for targets in units, the last of the constant; released.
+    intercept : float
+        The constant feature.
+    center, scale : float, float
+        Origin and unit of the targets; public or released.
+    """
+
+    features: tuple[Any, Any]
+    coefs: tuple[Any, Any]
+    intercept: float
+    center: float
+    scale: float
+    name = "squares of residuals of the first of two models, less those of the second"
+    size = 1
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities: 1 (zero-out), or 2 (replace-one).
+
+        Proof. A row adds a number that is clipped to [-1, 1], and a null row 0. Both are attained:
+        where the predictions z and u of the models differ, by a target far enough on the side of
+        one of them, and by one that moves from there to the other side. A group, whose weights add
+        up to at most 1, contributes a mean of such numbers, and of 0.
+        """
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        theorem = f"a row adds at least -1 and at most 1: {reach:.0f} at most"
+        return Sensitivity(l1=reach, l2=reach, bound=float(n_rows), theorem=theorem)
+
+    def _predicted(self, chunk, model):
+        """Return what one of the models predicts for the rows of a chunk, in units."""
+        z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
+        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
+
+    def partial(self, chunk):
+        """Return the difference in a chunk, an array of shape (1,)."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
+            first, second = (self._predicted(chunk, model) for model in (0, 1))
+            # of the squares (t - z)^2 - (t - u)^2
+            gain = (second - first) * (2 * target - first - second)
+            gain = np.clip(gain, -1.0, 1.0)
+        return np.array([np.sum(gain * counted_rows(chunk))])
+
+    def evaluate(self, rows):
+        """Return the difference in all rows, an array of shape (1,)."""
+        return sum_over(rows, self.partial, self.size)
+
+
+@dataclass(frozen=True)
+class FromOrigin:
+    """Columns in units, as `StandardColumns.near` has them.
+
+    Parameters
+    ----------
+    columns : StandardColumns
+        Origins, units and tails.
+    """
+
+    columns: Any
+
+    @property
+    def size(self):
+        """Number of columns."""
+        return len(self.columns.center)
+
+    def __call__(self, X):
+        """Return rows in units; every operation is elementwise."""
+        with np.errstate(over="ignore", under="ignore"):
+            return (self.columns.near(X) - self.columns.center) / self.columns.scale
+
+
+@dataclass(frozen=True)
+class TailPlan:
+    """A look whether targets follow entries of columns that lie beyond their tails.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter: a hair more than the ledger will hold. 0 for no look.
+    """
+
+    mu: float = 0.0
+
+    def keep(self, curator):
+        """Have the rows kept as they are, in the units of the data, for the look."""
+        if self.mu:
+            curator.map_rows(kept_beside)
+
+    def run(self, curator, units, coef):
+        """Return the columns, with entries beyond their tails dropped if that is much better.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds rows made of those that were kept.
+        units, coef : Units, ndarray
+            Of the fit, and coefficients in units.
+        """
+        columns, dropped = units.columns, replace(units.columns, drops=True)
+        d, maps = len(columns.center), (FromOrigin(columns), FromOrigin(dropped))
+        # of columns that are not in units of length, and of a constant of 1
+        coef = np.append(coef[:d] / units.radius, units.intercept * coef[d:].sum())
+        query = NearerRows(maps, (coef, coef), 1.0, units.center, units.scale)
+        curator.map_rows(attrgetter("kept"))
+        (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        noise = curator.ledger.releases[-1].noise.scale
+        # tails are kept in the model only where they matter
+        return dropped if gain > _AGAINST * noise else replace(columns, tail=StandardColumns.tail)
+
+
+def plan_tail(scales, epsilon, delta, adjacency):
+    """Plan a look at entries beyond the tails of columns.
+
+    Parameters
+    ----------
+    scales : SearchedScales or ScalesPlan
+        How units are found.
+    epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
+        What is promised for the whole fit.
+
+    Returns
+    -------
+    plan : TailPlan
+        With no look where units of columns of dense rows are not found, or rows are too few.
+
+    Notes
+    -----
+    What stands for a missing number in one of a hundred rows speaks against extrapolation by as
+    many rows: four deviations of the noise as a rule, and two at least.
+    """
+    if not scales.mu or not scales.n_columns or scales.is_sparse:
+        return TailPlan()
+    moved = (1 if adjacency == "zero-out" else 2) / scales.n_rows
+    most = math.sqrt(_LOOK_SHARE) * gdp_mu(epsilon, delta)
+    return TailPlan(min(moved / _LOOK, most) if moved <= _MOST_LOOK * most else 0.0)
+
+
 # The fit: units, a threshold, then any solver.
 
 
@@ -291,6 +456,8 @@ class PrivateLinearRegressor(
     }
     #: the solver says what is released
     mechanism = "auto"
+    #: whether predictions grow with columns as far as they go
+    _extrapolates = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -369,8 +536,10 @@ class PrivateLinearRegressor(
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, clipping, problem, solver, plan = planned(n_rows, unit)
+        tail = self._tail(scales)
+        scales = replace(scales, with_tails=True) if tail.mu else scales
         check_reading(solver, X)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         if not leaves_out_zeros(X):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
@@ -384,18 +553,21 @@ class PrivateLinearRegressor(
             unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=self._n_releases(plan) + scales.n_releases + len(clipping.prices),
+            n_releases=self._n_releases(plan)
+            + scales.n_releases
+            + len(clipping.prices)
+            + bool(tail.mu),
             doubts=doubts,
         ) as curator:
             given = self._units(scaling, scales).given
+            tail.keep(curator)
             drawn, columns, vague, _ = scales.run(curator, *given)
             most = scales.mu > 0 and 2 * scales.mu**2 > gdp_mu(self.epsilon, self.delta) ** 2
             guessed = {"missing": not scales.n_releases, "vague": vague, "most": most}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
-            names = getattr(self, "feature_names_in_", None)
-            say_of_far(doubts, far, far_target, columns, names)
+            say_of_far(doubts, far, far_target, columns)
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
@@ -403,6 +575,7 @@ class PrivateLinearRegressor(
             plan = self._planned(problem, solver, units, clip)
             # how long rows are in clipping norms is for the link of classes
             coef, _, _ = plan.solution(curator)
+            columns = tail.run(curator, units, coef) if tail.mu else columns
         self.coef_, self.intercept_ = units.original(coef)
         self.data_norm_, self.target_center_, self.target_scale_ = units.given
         self._found = columns
@@ -423,6 +596,8 @@ class PrivateLinearRegressor(
         predicted : ndarray of shape (n_samples,)
             ``X @ coef_ + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`.
+            Where `fit` has seen that targets do not follow entries far out, those beyond what a
+            column usually has, at least 8 units, count as the origin: 999,999 for "missing".
 
         Raises
         ------
@@ -503,6 +678,12 @@ class PrivateLinearRegressor(
             is_sparse=is_sparse,
         )
 
+    def _tail(self, scales):
+        """Return the plan of a look at entries far out, for scales that are planned."""
+        if not self._extrapolates:
+            return TailPlan()
+        return plan_tail(scales, self.epsilon, self.delta, self.adjacency)
+
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         """Return the plans of all draws, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
@@ -524,7 +705,7 @@ class PrivateLinearRegressor(
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
-            scale_mu=scales.mu,
+            scale_mu=math.hypot(scales.mu, self._tail(scales).mu),
             expected_radius=math.hypot(math.sqrt(n_features), EXPECTED_SHIFT),
             is_made_up=self._is_made_up,
         )
@@ -560,16 +741,16 @@ class DPLpRegressor(PrivateLinearRegressor):
     """Differentially private linear regression that needs no bounds on the data.
 
     Minimises ``sum_i |y_i - x_i coef - intercept|^p / p + l2 / 2 |coef|^2`` within a privacy
-    budget. Neither rows nor targets need be bounded: their scales, and those of the columns, are
-    released privately, rows that are far too long count less, and gradients are clipped.
+    budget. Rows and targets need no bounds: their scales, and those of the columns, are released
+    privately, very long rows are scaled down, and gradients are clipped.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0 and finite.
     delta : float, default=1e-6
-        Privacy budget, in [0, 1); well below 1 / n_samples. 0 asks for pure privacy, which
-        solver "output" can give.
+        Privacy budget, in [0, 1); well below 1 / n_samples. 0 means pure privacy, which solver
+        "output" supports.
     p : float, "huber" or tuple, default=2
         Power of the residual, at least 1: 2 for least squares, 1 for least absolute deviations;
         between these it is a parabola up to a hundredth of `target_scale_`. "huber" is 2 up to a
@@ -584,72 +765,73 @@ class DPLpRegressor(PrivateLinearRegressor):
         never one of `skdp.papers`.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out", half the noise), or in whether it is there ("add-remove", where the number of
-        rows is released first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
+        of rows is released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
-        Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to
-        it together with their targets. None standardises the columns, where there are rows enough
-        and no `l2`, `coef_bound` or moment is given, those of dense rows around origins if away
-        from 0, finds R, which about a quarter of the rows exceed then, and scales down rows longer
-        than 6 R. A number is not used there, but for fewer rows, CSR ones, and delta 0.
+        Public unit of length R of the rows, in [1e-50, 1e50]; longer rows are scaled down to it
+        together with their targets. None standardises the columns if there are enough rows and no
+        `l2`, `coef_bound` or moment is given (dense rows also around origins far from 0), finds an
+        R that about a quarter of the rows exceed, and scales down rows longer than 6 R. A number
+        is used only where columns are not standardised: with fewer rows, CSR rows, and at delta 0.
     target_scale : float, default=None
-        Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but the usual size
-        of a target, which about a quarter of them exceed. Ten times too large costs .1 of R2 or
-        more, a hundred times is worse than the mean. From targets far from 0 subtract a public
-        guess of the median. None finds the median privately (with `fit_intercept`), and a distance
-        from it that about a quarter of them exceed: better than a loose bound.
+        Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but a usual size,
+        which about a quarter of the targets exceed. A value ten times too large loses .1 of R2 or
+        more; with one a hundred times too large the model is worse than the mean. If targets are
+        far from 0, subtract a public guess of the median. None finds the median privately (with
+        `fit_intercept`), and a distance from it that about a quarter exceed; this is better than a
+        loose bound.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
-        `Ridge`. "output" and "phased", whose privacy rests on a penalty, choose one if it is
-        0. The others leave the intercept out of the penalty, these must not.
+        `Ridge`. "output" and "phased" need a penalty for privacy, and choose one if it is 0. They
+        must penalise the intercept, the others do not.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee.
     coef_bound : float, default=None
-        Radius of the ball that the coefficients stay in, where the intercept counts as
-        ``(intercept_ - target_center_) / (intercept_scaling * R)``, with the solver's
-        `intercept_scaling`, which is 0.2 by default. None for no constraint.
+        Radius of a ball for the coefficients. The intercept counts as ``(intercept_ -
+        target_center_) / (intercept_scaling * R)``, with the `intercept_scaling` of the solver
+        (default 0.2). None: no constraint.
     clipping_norm : float, "private" or tuple, default=None
-        Bound on the norm of one row's gradient, for rows in units of R and targets in units of
-        B: the loss goes on linearly where its gradient would be longer. "private" draws it at
-        a tenth of epsilon, such that few gradients at zero coefficients are longer, or leaves
-        it as for None if there are too few rows. ``("moments", k, r)``, with an order k greater
-        than 1 and a public bound r, in the units of the data, on ``(E |gradient|^k)^(1/k)``, is
-        the norm that balances bias and noise [1]_. None takes a public number. For powers above
-        1 that grows with the signal, and the bias that clipping makes with skewed noise
-        vanishes; for ``p=1`` and "huber" it stays short.
+        Bound on the norm of the gradient of a row, for rows in units of R and targets in units of
+        B. Beyond it the loss is linear. "private" draws it at a tenth of epsilon, such that few
+        gradients at zero coefficients are longer, or leaves it as for None if there are too few
+        rows. ``("moments", k, r)``, with an order k greater than 1 and a public bound r, in the
+        units of the data, on ``(E |gradient|^k)^(1/k)``, is the norm that balances bias and noise
+        [1]_. None takes a public number. For powers above 1 that grows with the signal, and the
+        bias that clipping makes with skewed noise vanishes; for ``p=1`` and "huber" it stays
+        short.
     max_iter : int, default=None
         Number of steps, of solvers that take steps; all of them are made. None chooses it from
         public quantities.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (n_features,), float
         Coefficients, and the intercept, 0.0 without one.
     data_norm_, target_scale_, target_center_ : float
-        R, B and the origin of the targets that were used, given or released. If there are too
-        few rows (about 180 / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square
-        root of the number of features, as for standardised ones, B is 1, the origin 0, and the
-        ledger has no search of scales.
+        R, B and the origin of the targets, given or released. If there are too few rows (about 180
+        / epsilon at delta 1e-6, 700 / epsilon at delta 0), R is the square root of the number of
+        features, as for standardised ones, B is 1, the origin 0, and the ledger has no search of
+        scales.
     feature_center_, feature_scale_ : ndarray of shape (n_features,)
-        Origins and units of the columns that were released, zeros and ones if none were; R is in
-        these units. Columns of which nothing was seen have the unit that they show together, or the
-        common one where nearly all columns share one; without either, 1.
+        Released origins and units of the columns, otherwise zeros and ones; R is in these units.
+        Columns without a released unit of their own have the unit that they show together, or the
+        common one if nearly all columns share one; otherwise 1.
     n_iter_ : int
         Number of steps or phases, a public number.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; never more than granted.
     n_features_in_ : int
@@ -660,9 +842,7 @@ class DPLpRegressor(PrivateLinearRegressor):
     Warns
     -----
     NoisyEstimateWarning
-        If scales were asked for that cannot be found, by the numbers of rows and columns and the
-        budget, or by what was released; the remedy is to give `data_norm` and `target_scale`. If
-        one that was found is beyond 1e50.
+        If scales cannot be found (then give `data_norm` and `target_scale`), or are beyond 1e50.
 
     See Also
     --------
@@ -674,26 +854,25 @@ class DPLpRegressor(PrivateLinearRegressor):
     Notes
     -----
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
-    Public: the parameters, the number of rows, and the number and names of features. Scales are
-    found from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the
-    squared Gaussian-DP budget, or up to .85 where rows are few; at delta 0, and for a private
-    threshold, by draws by ranks. Then every row and its target are brought into units, and the
-    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
-    by at most one or two clipping norms. The rest is as for `DPLogisticRegression`.
+    Public: the parameters, the number of rows, and the number and names of features. Scales follow
+    from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the squared
+    Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a private threshold, from
+    draws by ranks. Then every row and its target are scaled, and the derivative of the loss is
+    clipped at ``clipping_norm / |row|``: one row moves a sum of gradients by at most one or two
+    clipping norms. The rest is as in `DPLogisticRegression`. With many rows, .03 of the squared
+    budget at most tests whether targets follow entries far out; see `predict`.
 
-    A clip that is short against the gradients makes the fit robust: for ``p=2`` it then
-    estimates something between the conditional mean and median, which differ if noise is
-    skewed. Raise `clipping_norm` with the number of rows, or give moments, for the mean.
+    A small `clipping_norm` makes the fit robust: for ``p=2`` it then estimates something between
+    the conditional mean and median, which differ if noise is skewed. To estimate the mean, raise
+    `clipping_norm` with the number of rows, or give moments.
 
     References
     ----------
     .. [1] D. Xu, M. Ding, Z. Xiang, J. Xu and D. Wang, "Beyond ordinary Lipschitz
        constraints: differentially private stochastic optimization with Tsybakov noise
        condition", 2025, Algorithms 3 to 7 and Theorem 6, with corrections.
-    .. [2] F. McSherry and K. Talwar, "Mechanism design via differential privacy",
-       FOCS 2007, Theorem 6.
-    .. [3] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
-       Corollary 2.
+    .. [2] F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007, Thm. 6.
+    .. [3] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS B, 2022, Corollary 2.
 
     Examples
     --------

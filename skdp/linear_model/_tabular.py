@@ -36,18 +36,18 @@ def dp_tabular_pipeline(
     budget: Budget = None,
     random_state: Seed = None,
 ) -> Pipeline:
-    """Return a pipeline that takes a table as it is, and spends one budget.
+    """Return a pipeline for raw tables, with one budget.
 
-    Its steps are a `DPTableVectorizer` and a private linear model, whose rows are bounded by the
-    first: no row is cut off. Numbers bend by their squares or, with enough rows and budget,
-    by functions between knots.
+    Its steps are a `DPTableVectorizer` and a private linear model. The first bounds the rows, so
+    the second clips none. Numbers have squares or, with enough rows and budget, functions between
+    knots as nonlinear features.
 
     Parameters
     ----------
     estimator : {"classifier", "regressor"} or estimator
         The model: `DPLogisticRegression`, `DPLpRegressor`, or an estimator of this library with
-        parameters epsilon, delta and adjacency. Of that a copy is used, whose parameters that are
-        named here are set; a `budget` of its own is refused.
+        parameters epsilon, delta and adjacency. A copy of it is used, with the parameters named
+        here; a `budget` of its own is refused.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0, of both steps together.
     delta : float, default=1e-6
@@ -57,16 +57,16 @@ def dp_tabular_pipeline(
     bounds, categories : dict, default=None
         What is public about columns, as in `DPTableVectorizer`.
     table_share : float, default=0.1
-        Share of the squared Gaussian-DP budget that the vectorizer gets, in [0, 1). 0 is for tables
-        about which everything is public: all is left to the model, and a column without `bounds` or
-        `categories` that is no flag is refused.
+        Share of the squared Gaussian-DP budget for the vectorizer, in [0, 1). 0 is for tables with
+        public facts about all columns: the model gets everything, and a column without `bounds` or
+        `categories`, other than a flag, is refused.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Adjacency of both steps.
     max_weight : float, default=None
         Public bound on weights of rows, for both steps; None has no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that both steps are charged to. One with ``composition="sum"`` adds up epsilons:
-        the parts are such that their sum is `epsilon` then, and the total is less.
+        A budget that both steps are charged to. With ``composition="sum"`` epsilons add up: then
+        the sum of the parts is `epsilon`, and the total is less.
     random_state : int, RandomState instance or None, default=None
         For both steps. None draws the noise from the operating system.
 
@@ -83,7 +83,7 @@ def dp_tabular_pipeline(
 
     See Also
     --------
-    DPTableVectorizer : What becomes of the columns.
+    DPTableVectorizer : The encoding of the columns.
     privacy_spent : The total of a fitted pipeline.
 
     Notes
@@ -97,15 +97,15 @@ def dp_tabular_pipeline(
     within noise; with less, words are lost in large tables and scales in small ones, and above
     0.2 the model is worse in small tables.
 
-    References
-    ----------
-    .. [1] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
-       Corollary 2.
-
     Groups. ``pipeline.fit(X, y, table__groups=ids, model__groups=ids)`` protects all rows of a
     group together, in both steps; with groups in one of them alone there is no total. See
     :ref:`groups`. Weights are passed alike, ``table__sample_weight=weights`` and
     ``model__sample_weight=weights``; each step pays for their noisy total.
+
+    References
+    ----------
+    .. [1] J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B, 2022,
+       Corollary 2.
 
     Examples
     --------

@@ -185,7 +185,7 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
             n_rows=n_rows,
             delta=0.0,
             adjacency="local",
-            doubts=_OfReports(type(self).__name__),
+            doubts=_OfReports(self),
         ) as curator:
             add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
         self._counted(sums.counts, categories, randomiser)

@@ -364,7 +364,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         query = LocalReports(JointVectors(radius, scale, constant), randomiser)
         longest = radius * math.hypot(1.0, constant)
         penalty = joint_penalty(self.l2, n_rows, longest, n_features, bool(constant))
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         with open_gate(
             self,
             lambda: regression_rows(X, y, effective_n_threads()),

@@ -29,6 +29,7 @@ from skdp.local._row_domains import BallDomain, BoxDomain
 from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.report import LocalReports
 from skdp.location._base import MeanEstimator
+from skdp.location._mean import say_of_edge
 from skdp.privacy.books.ledger import Ledger
 
 # The plan: public domain of the rows, randomiser, and units of reports.
@@ -245,7 +246,7 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         n_rows, n_features = X.shape
         plan = self._plan(n_features)
         sums = MeanSums(n_features)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         if self.bounds is not None and self.data_norm != 1.0:
             doubts.promise("data_norm has no effect beside bounds: give one of them.")
         with open_gate(
@@ -257,6 +258,9 @@ class LocalDPMean(ClientMixin, MeanEstimator):
             doubts=doubts,
         ) as curator:
             add_reports(curator, plan.query, self.epsilon, [((0, n_rows), sums)])
+            name = "data_norm" if self.bounds is None else "bounds"
+            noise = np.sqrt(np.mean(plan.noise_variance / plan.domain.unit**2) / n_rows)
+            say_of_edge(doubts, sums.mean, float(noise), name, "")
         self._summed_up(sums, plan)
         return self
 

@@ -424,9 +424,9 @@ class DPHeavyTailedMean(MeanEstimator):
     """Differentially private mean of unbounded rows with a finite moment.
 
     Rows are clipped to a radius around the origin, and their mean is released with noise in
-    proportion to that radius. A large radius means much noise, a small one much bias. A bound
-    on a moment of the rows gives the best radius, and a proved bound on the error. Without
-    such a bound the radius is drawn from the data, privately.
+    proportion to that radius. A large radius means more noise, a small one more bias. A bound on a
+    moment of the rows gives the best radius, and a proved bound on the error. Without such a bound
+    the radius is drawn from the data, privately.
 
     Parameters
     ----------
@@ -442,24 +442,24 @@ class DPHeavyTailedMean(MeanEstimator):
         Public r, in the units of the data and between 1e-50 and 1e50: the k-th moment of the
         Euclidean norm of a row is at most r to the power k. None draws the radius.
     failure_probability : float, default=None
-        Probability in (0, 1) with which the error may exceed `error_bound_`; the radius is then
-        chosen for this bound. None bounds the expected error. Only with `moment_bound`.
+        Probability in (0, 1) that the error exceeds `error_bound_`; the radius is chosen for this
+        bound. None bounds the expected error. Only with `moment_bound`.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=1e6
-        Public range, in the units of the data: no radius is larger, and none that is drawn
-        is smaller than 1e-18 of it. A generous one costs hardly anything.
+        Public range, in the units of the data: no radius is larger, and none that is drawn is
+        smaller than 1e-18 of it. A wide range costs almost nothing.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -473,7 +473,7 @@ class DPHeavyTailedMean(MeanEstimator):
         `failure_probability` is given, is exceeded with at most that probability. It follows
         from public numbers. None without `moment_bound`.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -508,8 +508,8 @@ class DPHeavyTailedMean(MeanEstimator):
     Rows are clipped around the origin: moments are about it. Subtract a public guess
     of the mean first if there is one.
 
-    With fewer than about ``55 / epsilon`` rows no radius is drawn: it is `data_norm`, and the noise
-    is in proportion to that.
+    With fewer than about ``55 / epsilon`` rows no radius is drawn: it is `data_norm`, and the
+    noise is proportional to it.
 
     References
     ----------

@@ -28,7 +28,6 @@ from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed,
 from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism
@@ -277,26 +276,26 @@ class DPHistogram(PlanMixin, BaseEstimator):
         lower edge, and the last one its upper edge too, as in `numpy.histogram`; but values beyond
         are counted in the outermost bins.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
-        Public bounds between which equal bins lie: a pair (lower, upper) of numbers or arrays of
-        shape (n_features,), or a pair for every feature, in order or by name. None draws a range
-        of every feature, as `DPMean` does.
+        Public bounds of equal bins: a pair (lower, upper) of numbers or arrays of shape
+        (n_features,), or a pair for every feature, in order or by name. None draws a range of
+        every feature, as `DPMean` does.
     categories : array-like, default=None
-        Public categories, at least two, whose rows are counted instead of bins: one list for all
-        features, or a list of such lists, one for each. Values that are in none are not counted; an
-        array of text beside numbers, or the other way round, is refused.
+        Public categories, at least two, which are counted instead of bins: one list for all
+        features, or a list of such lists, one for each. Other values are not counted. An array of
+        text with categories that are numbers, or the reverse, is refused.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -310,7 +309,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
     categories_ : list of ndarray
         Categories of every feature; None without.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     n_features_in_ : int
@@ -321,16 +320,16 @@ class DPHistogram(PlanMixin, BaseEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or a parameter has no effect.
+        If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range, by public numbers, or next to none is in any
+        If there are too few rows for a private range, by public numbers, or almost none is in any
         category, by the released counts.
 
     See Also
     --------
     DPQuantile : Private quantiles, which need no bounds.
     dp_describe : All columns of a table at once.
-    LocalDPFrequencies : Frequencies without anybody who holds the rows.
+    LocalDPFrequencies : Frequencies without a trusted party.
 
     Notes
     -----
@@ -445,7 +444,7 @@ class DPHistogram(PlanMixin, BaseEstimator):
         whole = whole_columns(X)
         X = validate_private_data(self, X, **options)
         # 3. plan, from public facts
-        n_features, doubts = X.shape[1], Doubts(type(self).__name__)
+        n_features, doubts = X.shape[1], Doubts(self)
         edges, categories, ranges = None, None, None
         if self.categories is not None:
             categories = check_categories(self.categories, n_features)
@@ -498,7 +497,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
             if len(empty):
                 doubts.noise(
                     f"next to no {unit} is in any of the categories of feature(s) "
-                    f"{some_of(empty)}, by the released counts: compare categories with the values."
+                    f"{doubts.named(empty)}, by the released counts: compare categories with "
+                    "the values."
                 )
         # 6. attributes: what was released, and what is public
         heaviest = largest_weight(self) or 1.0

@@ -213,7 +213,7 @@ class RangedSum:
 _EDGE = 0.1
 
 
-def say_of_edge(doubts, mean, noise, name):
+def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range"):
     """Take note of a released mean that lies at the edge of what it was clipped to.
 
     Parameters
@@ -224,13 +224,16 @@ def say_of_edge(doubts, mean, noise, name):
         In units of the domain.
     name : {"data_norm", "bounds"}
         The parameter that says what the rows are clipped to.
+    otherwise : str, default=", or none for a private range"
+        Another remedy.
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
     if far >= 1 - 2 * spread and spread <= _EDGE:
+        more = "a larger" if name == "data_norm" else "wider"
         doubts.noise(
             f"the mean lies at the edge of {name}, to which rows are clipped: most of them may lie "
-            f"beyond. Give a larger {name} if that is known to be so, or none for a private range."
+            f"beyond. Give {more} {name} if that is known to be so{otherwise}."
         )
 
 
@@ -261,8 +264,8 @@ class DPMean(MeanEstimator):
         origin. These three have Gaussian noise.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm, which pulls
         the mean towards 0. Ignored if `bounds` is given. For "clipped", "coinpress" and
@@ -274,17 +277,17 @@ class DPMean(MeanEstimator):
         too, a range of every feature is drawn privately, by its median and the distances from it,
         for 15 to 55 per cent of the budget.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -297,7 +300,7 @@ class DPMean(MeanEstimator):
         "coinpress", "coinpress" to "clipped", and "clipped" to "gaussian". Only public
         facts decide: the numbers of rows and features, the budget and the adjacency.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -308,11 +311,11 @@ class DPMean(MeanEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or a parameter has no effect.
+        If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range (217 over epsilon for one feature), or
-        the mean lies at the edge of public bounds. No warning depends on anything that was not
-        released.
+        If there are too few rows for a private range (217 over epsilon for one feature), or the
+        mean lies at the edge of public bounds. Warnings depend on released and public numbers
+        only.
 
     See Also
     --------
@@ -468,7 +471,7 @@ class DPMean(MeanEstimator):
         X = validate_private_data(self, X, streams=True, accept_sparse="csr", order="C")
         check_mean(X, *given)
         # 3. plan, from public facts
-        doubts, hidden = Doubts(type(self).__name__), hidden_count(self)
+        doubts, hidden = Doubts(self), hidden_count(self)
         planned = partial(self._planned, mechanism, private, X.shape[1])
         # searched ranges have no parameters to refuse, and take a second to plan
         checked = None if private else planned

@@ -437,8 +437,8 @@ class DPMedian(LocationEstimator):
         "gradient", or "exponential" if delta is 0.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius: longer rows are scaled down to this Euclidean norm; "rank" clips
         every feature to [-data_norm, data_norm] instead. Ignored if `bounds` is given.
@@ -451,17 +451,17 @@ class DPMedian(LocationEstimator):
     max_iter : int, default=None
         Number of steps of "gradient", at least 2; None is 60.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -482,7 +482,7 @@ class DPMedian(LocationEstimator):
         the smallest possible by at most this much, in the units of the data: for "gradient" with
         probability 0.99 or more, for "exponential" in expectation.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -493,7 +493,7 @@ class DPMedian(LocationEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none, or a parameter has no effect.
+        If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
         If there are too few rows for ranks or for a private range, by public numbers, or a
         released value lies on its bound.
@@ -604,8 +604,8 @@ class DPMedian(LocationEstimator):
             is public. Beside a stream of rows also one of identifiers, or an array. None protects
             rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+            weights are clipped to it. A twentieth of epsilon is for their noisy total. See
             :ref:`sample_weight`.
 
         Returns
@@ -639,7 +639,7 @@ class DPMedian(LocationEstimator):
         if mechanism != "gradient":
             delta = 0.0
         shape, tau = {"n_rows": n_rows, "n_features": n_features}, check_quantile(0.5)
-        doubts, ranges = Doubts(type(self).__name__), None
+        doubts, ranges = Doubts(self), None
         if mechanism == "rank":
             sides = n_rows, n_features
             if place is None:

@@ -32,21 +32,21 @@ from skdp.privacy.kernel.accounting import check_epsilon
 class DPNormQuantile(PlanMixin, BaseEstimator):
     """Differentially private radius that few rows exceed.
 
-    The exponential mechanism draws a radius from a public geometric grid, by how many rows
-    are longer, or further from a public center. It is purely epsilon-DP, exact, indifferent
-    to ties, and `data_norm` may be far too large at hardly any cost.
+    The exponential mechanism draws a radius from a public geometric grid, by the number of rows
+    that are longer, or further from a public center. It is purely epsilon-DP, exact and
+    insensitive to ties, and a very large `data_norm` costs almost nothing.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     tail : int, default=None
-        How many rows should be longer than the radius. None takes the smallest number for
+        Number of rows that should be longer than the radius. None takes the smallest number for
         which a radius beyond all rows is improbable, about ``26 / epsilon``.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     resolution : float, default=1e-9
@@ -56,25 +56,25 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         Public point, no longer than `data_norm`, from which distances are taken, in the
         units of the data. None is the origin.
     failure : float, default=1e-3
-        Probability with which the statement below about the rows beyond the radius may fail.
+        Probability that the statement below about the rows beyond the radius fails.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     threshold_ : float
         The released radius, in the units of the data.
     tail_ : int
-        How many rows should be longer. It follows from public numbers.
+        Number of rows that should be longer, from public numbers.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     n_features_in_ : int
@@ -102,10 +102,10 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     change stays in an interval of length 2. Timing and exceptions on malformed input are not
     covered.
 
-    With `tail` left to its default and a probability of ``1 - failure`` or more, at most
-    ``2 * tail_`` rows are beyond the radius, and the radius is less than 1.05 times the
-    largest distance (or it is the smallest of the grid). If all rows are equal, or shorter
-    than the grid's smallest radius, that one is found.
+    With the default `tail` and a probability of ``1 - failure`` or more, at most ``2 * tail_``
+    rows are beyond the radius, and the radius is less than 1.05 times the largest distance (or it
+    is the smallest of the grid). If all rows are equal, or shorter than the grid's smallest
+    radius, that one is found.
 
     With `tail_` rows or fewer nothing is released: the radius is then the largest possible,
     `data_norm` or, around a center, twice that; the ledger is empty.
@@ -195,8 +195,8 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             do. The number of groups is public. Beside a stream of rows also one of identifiers, or
             an array. None protects rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+            weights are clipped to it. A twentieth of epsilon is for their noisy total. See
             :ref:`sample_weight`.
 
         Returns
@@ -239,7 +239,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         plan = planned(n_rows)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         # 4. gate, 5. run
         with open_gate(
             self,

@@ -43,7 +43,6 @@ from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed,
 from skdp.location._base import LocationEstimator, shares_of_score
 from skdp.location._range import UNLIKELY, say_of_ends
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_epsilon
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
@@ -402,7 +401,7 @@ def say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid):
     )
 
 
-def say_of_grid(doubts, location, grid, named=some_of):
+def say_of_grid(doubts, location, grid, named=None):
     """Take note of released values at an end of their grid, but for 0, a true bound of many."""
     location = np.atleast_2d(location)
     if isinstance(grid, Ladder):
@@ -411,8 +410,9 @@ def say_of_grid(doubts, location, grid, named=some_of):
     reached = (location <= grid[0]) | (location >= grid[1])
     on = np.flatnonzero((reached & (location != 0)).any(axis=0))
     if len(on):
+        called = (named or doubts.named)(on)
         doubts.noise(
-            f"what was released of feature(s) {named(on)} lies on a bound, to which values are "
+            f"what was released of feature(s) {called} lies on a bound, to which values are "
             "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
             "ranks need no bounds."
         )
@@ -443,22 +443,22 @@ def _shortest(values, cell):
 class DPQuantile(LocationEstimator):
     """Differentially private quantile of every feature.
 
-    The exponential mechanism draws a value by how far its rank is from the quantile's,
-    on a public grid of 2^30 cells between the bounds, or among floats of all magnitudes. It is
-    purely epsilon-DP, exact, and indifferent to ties, to outliers and to how wide the bounds are.
+    The exponential mechanism draws a value by the distance of its rank to that of the quantile, on
+    a public grid of 2^30 cells between the bounds, or among floats of all magnitudes. It is purely
+    epsilon-DP, exact, and insensitive to ties, outliers and wide bounds.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0; every feature gets an equal share.
     quantile : float or array-like of float, default=0.5
-        Which quantile, strictly between 0 and 1; 0.5 is the median. Several are found together: the
-        middle one splits the rows in two parts, in each of which the next is drawn, at the price of
-        one [3]_. Nine deciles are four such steps, not nine.
+        Quantile, strictly between 0 and 1; 0.5 is the median. Several are found together: the
+        middle one splits the rows in two parts, in each of which the next is drawn, at the price
+        of one [3]_. Nine deciles are four such steps, not nine.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
         for every feature, in order or by name. Values outside are clipped. A null row is not
@@ -467,14 +467,14 @@ class DPQuantile(LocationEstimator):
         1e-38 to 3e38: all of single precision, if rows and budget allow (130 rows at ``epsilon=1``
         for the median of one feature), or fewer, down to 8 to a power of two.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -485,7 +485,7 @@ class DPQuantile(LocationEstimator):
         With probability 0.99 or more, the rank of every released quantile is off by at
         most this fraction of the rows. It follows from public numbers.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     n_features_in_ : int
@@ -496,7 +496,7 @@ class DPQuantile(LocationEstimator):
     Warns
     -----
     PrivacyWarning
-        If a promise is next to none.
+        If epsilon or delta is too large.
     NoisyEstimateWarning
         If too few rows lie beyond the quantile for the budget, by public numbers, or a released
         value lies on its bound.
@@ -603,8 +603,8 @@ class DPQuantile(LocationEstimator):
             groups is public. Beside a stream of rows also one of identifiers, or an array. None
             protects rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+            weights are clipped to it. A twentieth of epsilon is for their noisy total. See
             :ref:`sample_weight`.
 
         Returns
@@ -638,7 +638,7 @@ class DPQuantile(LocationEstimator):
         away = plan.ranks_away(shape) * epsilon
         ladder = finest_ladder(away, UNLIKELY) or Ladder(COARSEST, signed=True)
         grid = ladder if ends is None else even_grid(ends[0], ends[1], whole)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         what = f"the {float(taus[0]):.4g}-quantile" if len(taus) == 1 else f"{len(taus)} quantiles"
         what += f" of {shape[1]} feature(s)"
         say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid)

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from skdp._quantiles import COARSEST, LARGEST_SINGLE, Ladder, LadderRows, finest_ladder
-from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.exponential import ExponentialMechanism
 
@@ -137,9 +136,9 @@ class RangePlan:
         flat = np.flatnonzero(distance == 0)
         if len(flat):
             doubts.noise(
-                f"{float(self.level):.2%} or more of the values of feature(s) {some_of(flat)} are "
-                "equal, as far as can be told: others are clipped to that one, or near it. Give "
-                "public bounds."
+                f"{float(self.level):.2%} or more of the values of feature(s) "
+                f"{doubts.named(flat)} are equal, as far as can be told: others are clipped to "
+                "that one, or near it. Give public bounds."
             )
         if self.level < LEVEL_OF_COUNTS:
             # others are not seen, and whole numbers are most often counts: 1 is their unit
@@ -254,12 +253,13 @@ def balanced_reach(noise):
     return min(max(_TIMES * noise**_POWER, _REACHES[0]), _REACHES[1])
 
 
-def say_of_ends(doubts, drawn, named=some_of):
+def say_of_ends(doubts, drawn, named=None):
     """Take note of what was drawn at an end of the floats of single precision."""
     far = np.flatnonzero(np.abs(drawn) >= 0.99 * LARGEST_SINGLE)
     if len(far):
+        called = (named or doubts.named)(far)
         doubts.noise(
-            f"feature(s) {named(far)} have values beyond {LARGEST_SINGLE:.0e}, which are "
+            f"feature(s) {called} have values beyond {LARGEST_SINGLE:.0e}, which are "
             "clipped: give public bounds, or rescale the features."
         )
 

@@ -108,10 +108,9 @@ def plan_sparse_mean(mechanism, problem):
 class DPSparseMeanEstimator(MeanEstimator):
     """Differentially private mean of rows with few non-zeros: text, one-hot tables, clicks.
 
-    The rows are cut to a public number of non-zeros and clipped into a public ball. Their
-    sum is released with noise, and most of the noise is removed again, which costs nothing:
-    a vector that is known to be nearly sparse, or to be a mean of sparse rows, is found in
-    noise that is far longer than it.
+    Rows are reduced to a public number of non-zeros and clipped to a public ball. Their sum is
+    released with noise. Most of the noise is then removed at no cost: a nearly sparse vector, or a
+    mean of sparse rows, can be recovered from noise of a much larger norm.
 
     Parameters
     ----------
@@ -135,8 +134,8 @@ class DPSparseMeanEstimator(MeanEstimator):
         "first-order" beyond.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=1.0
         Public radius: longer rows are scaled down to this Euclidean norm.
     sparsity : int, default=None
@@ -165,14 +164,14 @@ class DPSparseMeanEstimator(MeanEstimator):
     sparse_output : bool, default=False
         Whether `location_` is sparse.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -188,7 +187,7 @@ class DPSparseMeanEstimator(MeanEstimator):
     threshold_ : float or None
         Magnitude that a noisy entry had to exceed; None if there was no threshold.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int

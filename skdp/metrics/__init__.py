@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of private rows that are paid for: with intervals, from the budget of the model."""
+"""Private scores of held-out rows, with confidence intervals."""
 
 from skdp.metrics._classification import (
     DPClassificationScores,

@@ -132,9 +132,9 @@ class Estimate:
 
 
 class DPConfusionMatrix(HeldOutScores):
-    """Private confusion matrix of held-out rows, in one release, and the scores that follow.
+    """Private confusion matrix of held-out rows, in one release, with scores computed from it.
 
-    `from_predictions` and `from_estimator` make it, as scikit-learn's displays are made.
+    Made by `from_predictions` and `from_estimator`, like displays of scikit-learn.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class DPConfusionMatrix(HeldOutScores):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 
@@ -174,7 +174,7 @@ class DPConfusionMatrix(HeldOutScores):
 
     See Also
     --------
-    DPClassificationScores : Curves, losses and this, for two classes.
+    DPClassificationScores : This, curves and losses.
     dp_accuracy_score : The accuracy alone, with less noise.
 
     Notes
@@ -186,14 +186,13 @@ class DPConfusionMatrix(HeldOutScores):
     number of classes. Rows whose label or prediction is not in the label set are null rows, and
     count nowhere; a warning says so if they are many, by released numbers.
 
-    Rows that trained the model have scores that are too high, and intervals that do not cover; what
-    is paid for them adds to what was paid for the model. `from_estimator` warns if they are in the
-    same object, or the same memory, as those that a step was fitted to in this process; of copies
-    nobody can tell.
+    Scores on training rows are too high, and their intervals do not cover; their price adds to
+    that of the model. `from_estimator` warns if rows are in the same object, or the same memory,
+    as the training rows of a step in this process; it cannot detect copies.
 
-    Intervals count the sampling of rows (or groups), by the delta method, and the noise. Two or
+    Intervals include the sampling of rows (or groups), by the delta method, and the noise. Two or
     three rows are added to every class where a variance is estimated, so that a score of 0 or 1
-    has an interval, too. A class without enough rows for its number to be known has (0, 1).
+    has an interval, too. A class with too few rows for a known count has (0, 1).
 
     Examples
     --------
@@ -535,12 +534,12 @@ def losses_of(chance):
 
 
 class DPClassificationScores(DPConfusionMatrix):
-    """Private scores of a classifier on held-out rows, all of one histogram.
+    """Private scores of a classifier on held-out rows, all from one histogram.
 
-    `from_predictions` and `from_estimator` make it, as scikit-learn's displays are made. A table of
+    Made by `from_predictions` and `from_estimator`, like displays of scikit-learn. A table of
     noisy counts, the label against bins of the score, gives everything: accuracy, AUC, losses, the
-    ROC curve, that of precision and recall, and calibration. All of them agree, and cost once.
-    For more than two classes there is such a table for each class against the rest.
+    ROC curve, that of precision and recall, and calibration. All of them agree, and cost once. For
+    more than two classes there is such a table for each class against the rest.
 
     Parameters
     ----------
@@ -573,7 +572,7 @@ class DPClassificationScores(DPConfusionMatrix):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 
@@ -587,7 +586,7 @@ class DPClassificationScores(DPConfusionMatrix):
 
     See Also
     --------
-    DPConfusionMatrix : For labels instead of scores, and any number of classes.
+    DPConfusionMatrix : For predicted labels instead of scores.
     dp_accuracy_score : The accuracy alone, with less noise.
 
     Notes
@@ -600,14 +599,13 @@ class DPClassificationScores(DPConfusionMatrix):
     times as large (in l2 sqrt(K + 1) times): noise is, too. Rows whose label is not in the label
     set are null rows and count nowhere.
 
-    Rows that trained the model have scores that are too high, and intervals that do not cover; what
-    is paid for them adds to what was paid for the model. `from_estimator` warns if they are in the
-    same object, or the same memory, as those that a step was fitted to in this process; of copies
-    nobody can tell.
+    Scores on training rows are too high, and their intervals do not cover; their price adds to
+    that of the model. `from_estimator` warns if rows are in the same object, or the same memory,
+    as the training rows of a step in this process; it cannot detect copies.
 
-    At delta = 0 the noise is Laplace, with a standard deviation of ``2.83 / epsilon`` rows for each
-    cell. Gaussian noise is several times louder for one release, and cheaper among many, within a
-    ``PrivacyBudget(composition="gaussian")``.
+    At delta = 0 the noise is Laplace, with a standard deviation of ``2.83 / epsilon`` rows for
+    each cell. Gaussian noise is several times larger for one release, and smaller for many within
+    a ``PrivacyBudget(composition="gaussian")``.
 
     Bins. Of the budget 15 % count the rows, without labels, in public cells, up to 130 of them, by
     which bins of about equally many rows are chosen: about ``0.35 sqrt(n / noise)``, 8 to 64. More
@@ -617,11 +615,11 @@ class DPClassificationScores(DPConfusionMatrix):
     holds far more than its share. So they are wide for models with few different scores:
     `thresholds` between these make them narrow.
 
-    Intervals count the sampling of rows (or groups), by the delta method (for AUC: DeLong), and the
-    noise. With weights or groups they are too wide rather than too narrow; so are `roc_auc` and
-    `brier_score_loss` of more than two classes, whose errors are taken to add up. Rows are
+    Intervals include the sampling of rows (or groups), by the delta method (for AUC: DeLong), and
+    the noise. With weights or groups they are too wide rather than too narrow; so are `roc_auc`
+    and `brier_score_loss` of more than two classes, whose errors are taken to add up. Rows are
     added to every class where a variance is estimated, so that a score of 0 or 1 has an interval,
-    too. A class without enough rows for its number to be known has (0, 1).
+    too. A class with too few rows for a known count has (0, 1).
 
     References
     ----------

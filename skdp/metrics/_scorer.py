@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scorers that pay, for `cross_val_score` and for searches of scikit-learn."""
+"""Private scorers, for `cross_val_score` and for searches of scikit-learn."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -140,7 +140,7 @@ class DPScorer:
 
 
 def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **terms: Any) -> DPScorer:
-    """Make a scorer that releases what it returns, and pays for it every time.
+    """Make a scorer that releases a private score, with a price for every call.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ def make_dp_scorer(score_func: Callable[..., DPScore], *, epsilon: float, **term
     epsilon : float
         Price in nats of one call, greater than 0.
     **terms : dict
-        Other keyword parameters of the function. Give a `budget`: nothing else adds up what the
-        calls cost. `classes` are those of the estimator, unless they are given.
+        Other keyword parameters of the function. Give a `budget`: nothing else adds up the prices
+        of the calls. `classes` are those of the estimator, unless they are given.
 
     Returns
     -------

@@ -43,6 +43,8 @@ _ROUNDING = 1e-5
 # knots between the bounds of targets, between two of which a row is shared; sums of parts of this
 # size are exact
 _KNOTS, _PART = 33, 2.0**-20
+# accuracy that is rather a mistake in the labels
+_NONE_RIGHT = 0.01
 
 
 class ScoreTerms(TypedDict, total=False):
@@ -87,16 +89,16 @@ class DPScore(float):
     confidence_level : float
         That of the interval.
     paid : HeldOutScores, default=None
-        What was paid for this score alone; None for one of several of one release.
+        The release of a single score; None for one of several scores of a release.
 
     Attributes
     ----------
     interval : tuple of (float, float)
-        Confidence interval: it counts both the sampling of the rows and the noise.
+        Confidence interval, which includes the sampling of the rows and the noise.
     confidence_level : float
         That of the interval.
     ledger_ : Ledger
-        What was released; only of a score that was released alone.
+        The release; only for a score that was released alone.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; only of a score that was released alone.
 
@@ -455,6 +457,11 @@ def dp_accuracy_score(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If next to no prediction is right, by what was released: labels may be spelt in two ways.
+
     See Also
     --------
     DPConfusionMatrix : Which labels are mistaken for which.
@@ -477,7 +484,15 @@ def dp_accuracy_score(
     missing = no_label(given)
     hits = _hits(given, found)
     ((share, noise),), n_rows = released_means(asked, [hits], (1.0,), missing, own)
-    return DPScore(share, wilson(asked, share, n_rows, noise), asked.confidence_level, asked)
+    interval = wilson(asked, share, n_rows, noise)
+    if interval[1] < _NONE_RIGHT:
+        warnings.warn(
+            "dp_accuracy_score: next to no prediction is right, by what was released: y_pred must "
+            "be labels, spelt as those of y_true, and no probabilities.",
+            NoisyEstimateWarning,
+            stacklevel=level_of_caller(),
+        )
+    return DPScore(share, interval, asked.confidence_level, asked)
 
 
 def wilson(asked, share, n_rows, noise):
@@ -648,8 +663,8 @@ def dp_brier_score_loss(
 class DPRegressionScores(HeldOutScores):
     """Private scores of a regressor on held-out rows: absolute and squared error, and R².
 
-    `from_predictions` and `from_estimator` make it, as scikit-learn's displays are made. Four means
-    of bounded numbers are released together; everything else follows from them.
+    Made by `from_predictions` and `from_estimator`, like displays of scikit-learn. Four means of
+    bounded numbers are released together; everything else follows from them.
 
     Parameters
     ----------
@@ -670,13 +685,13 @@ class DPRegressionScores(HeldOutScores):
     n_rows : int
         Number of rows or groups, or the total of weights, public or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
 
     See Also
     --------
-    DPClassificationScores : The same for classifiers with two classes.
+    DPClassificationScores : The same for classifiers.
 
     Notes
     -----
@@ -1074,7 +1089,7 @@ def dp_d2_absolute_error_score(
     residual_bound: float | None = None,
     **terms: Unpack[ScoreTerms],
 ) -> DPScore:
-    """Release the part of the absolute error of the median that predictions explain.
+    """Release D²: the part of the absolute error of the median that predictions explain.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         public = None if X_val is None else (as_table(X_val), as_targets(y_val))
         rows = SearchedRows(X, y, whose, sample_weight, units)
         outcome = run_search(gate, candidates, scorer, rows, public, self.n_jobs)
-        doubts = Doubts(type(self).__name__)
+        doubts = Doubts(self)
         epsilon, delta = plan.spent
         doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()
@@ -777,7 +777,16 @@ def as_table(X):
         return X.tocsr()
     if hasattr(X, "shape") and (hasattr(X, "dtype") or hasattr(X, "columns")):
         return X
-    return np.asarray(X)
+    made = np.asarray(X)
+    # the type of a list is that of its entries: one of them is not to decide what columns are
+    if isinstance(X, list | tuple) and made.dtype.kind in "biu":
+        return made.astype(np.float64)
+    if isinstance(X, list | tuple) and made.dtype.kind != "f":
+        raise ValueError(
+            "X must be a list of numbers, an array or a data frame: a list has no types of "
+            "columns. Pass np.array(X, dtype=object) for columns of text."
+        )
+    return made
 
 
 def as_targets(y):

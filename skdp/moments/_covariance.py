@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private covariance and principal components, from products of rows that are released once.
+"""Private covariance and principal components, from one release of second moments.
 
 The sum of v v' is released with noise, v being a row, shortened to a radius, with a constant
 appended: means and second moments in one symmetric matrix [1]_. Everything else is post-processing.
@@ -438,8 +438,8 @@ class CovarianceEstimator(MomentEstimator):
 class DPCovariance(CovarianceEstimator):
     """Differentially private mean and covariance.
 
-    One release of the products of all rows; with neither `data_norm` nor `bounds` after a private
-    search for the units of the columns.
+    One release of the products of all rows. Without `data_norm` and `bounds` a private search for
+    the units of the columns comes first.
 
     Parameters
     ----------
@@ -450,46 +450,46 @@ class DPCovariance(CovarianceEstimator):
         purely private.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius around the origin: longer rows are scaled down to this Euclidean norm. None
-        finds medians and spreads of the columns privately, within the budget, and a length of
-        rows in these units; or with fewer rows, and at delta 0, a mean and a length around it; of
-        sparse rows, whose columns stay as they are, a length alone.
+        finds medians and spreads of the columns privately, within the budget, and a norm of rows
+        in these units; with fewer rows, and at delta 0, a mean and a norm around it; for sparse
+        rows, whose columns keep their units, a norm only.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
     assume_centered : bool, default=False
         Whether the mean is known to be 0. `bounds` must be symmetric then.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     covariance_ : ndarray of shape (n_features, n_features)
-        Covariance of the shortened rows, with noise, projected on the positive semi-definite
-        matrices. Sums are divided by the number of rows.
+        Covariance of the shortened rows, with noise, projected to the positive semi-definite cone.
+        Sums are divided by the number of rows.
     location_ : ndarray of shape (n_features,)
         Mean of the shortened rows, with noise; zeros with `assume_centered`.
     precision_ : ndarray of shape (n_features, n_features)
         Pseudo-inverse of `covariance_`.
     noise_std_ : ndarray of shape (n_features, n_features)
-        Standard deviation of the noise of every entry of `covariance_`, before it was projected.
+        Standard deviation of the noise of every entry of `covariance_`, before the projection.
     noise_level_ : float
-        About the largest eigenvalue that noise alone makes. Smaller ones of `covariance_` mean
-        nothing.
+        About the largest eigenvalue of noise alone. Smaller eigenvalues of `covariance_` are
+        noise.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -500,8 +500,8 @@ class DPCovariance(CovarianceEstimator):
     Warns
     -----
     NoisyEstimateWarning
-        If there are too few rows for private units, or noise is as large as the variances. No
-        warning depends on anything that was not released.
+        If there are too few rows for private units, or noise is as large as the variances.
+        Warnings depend on released and public numbers only.
 
     See Also
     --------
@@ -516,16 +516,17 @@ class DPCovariance(CovarianceEstimator):
     the sum. The number of rows or groups, the number and names of features and all parameters are
     public. With v a row in units of the radius and a constant of 1/2, or of 0 with
     `assume_centered`, the sum of v v' moves by at most 5/4 or 1 in the Frobenius norm under
-    zero-out, and by sqrt(2) times that under replace-one (Proposition 87). A search for units takes
-    two fifths of the squared Gaussian-DP budget at most, and little of it with many rows; a mean a
-    tenth. At delta 0 the noise is K-norm noise, or Laplace noise for more than 32,768 products.
-    What is computed from what was released costs nothing. Timing, exceptions on malformed input and
-    `score` on private rows are not covered.
+    zero-out, and by sqrt(2) times that under replace-one (Proposition 87). A search for units
+    takes two fifths of the squared Gaussian-DP budget at most, and little of it with many rows; a
+    mean a tenth. At delta 0 the noise is K-norm noise, or Laplace noise for more than 32,768
+    products. Everything computed from released numbers is free. Timing, exceptions on malformed
+    input and `score` on private rows are not covered.
 
-    Errors. The noise of every entry is Gaussian, with `noise_std_`, but for the product of the
-    noises of two means, and the projection never adds to the error in the Frobenius norm. Shortened
-    rows have less variance: by how much depends on the data. Memory is three or four matrices of
-    n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
+    Errors. The noise of every entry is Gaussian, with `noise_std_`, except for the product of the
+    noises of two means. The projection never increases the error in the Frobenius norm. Shortened
+    rows have less variance, by an amount that depends on the data. Memory is three or four
+    matrices of n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192
+    are refused.
 
     References
     ----------
@@ -679,16 +680,15 @@ class DPCovariance(CovarianceEstimator):
 class DPPCA(PrincipalComponents, CovarianceEstimator):
     """Differentially private principal components.
 
-    Eigenvectors of a private covariance, from one release of the products of all rows. The
-    components may be published. What `transform` returns is not protected: it is computed from rows
-    without noise.
+    Eigenvectors of a private covariance, from one release of the products of all rows. You may
+    publish the components. The output of `transform` is not protected: it has no noise.
 
     Parameters
     ----------
     n_components : int or float, default=None
-        Number of components, at most the number of features; or, in (0, 1), the share of the
-        released variance that they explain at least. None keeps all. A number up to 100 finds
-        leading components of very many features without a matrix of all products.
+        Number of components, at most the number of features; or, in (0, 1), the least share of the
+        released variance that they explain. None keeps all. A number up to 100 finds leading
+        components of very many features without a matrix of all products.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
@@ -696,35 +696,35 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
         purely private.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public radius around the origin: longer rows are scaled down to this Euclidean norm. None
-        finds medians and spreads of the columns privately, within the budget, and a length of
-        rows in units that are the roots of the spreads; or with fewer rows, and at delta 0, a mean
-        and a length around it; of sparse rows a length alone.
+        finds medians and spreads of the columns privately, within the budget, and a norm of rows
+        in units that are the roots of the spreads; with fewer rows, and at delta 0, a mean and a
+        norm around it; for sparse rows a norm only.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds, as those of `DPMean`: entries outside are clipped. Not for sparse rows.
     assume_centered : bool, default=False
         Whether the mean is known to be 0. `bounds` must be symmetric then.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Components as rows of length 1, in the order of decreasing variance. In each of them the
-        entry of largest magnitude is positive.
+        Components as rows of norm 1, in order of decreasing variance. The entry of largest
+        magnitude of each is positive.
     explained_variance_ : ndarray of shape (n_components,)
         Released variance along each, at least 0. Noise makes the largest larger.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -732,19 +732,19 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
     singular_values_ : ndarray of shape (n_components,)
         Roots of `explained_variance_` times the number of rows, or of groups, less 1.
     mean_ : ndarray of shape (n_features,)
-        Mean of the shortened rows, with noise; zeros with `assume_centered`, or where there are too
-        few rows for any.
+        Mean of the shortened rows, with noise; zeros with `assume_centered`, or if there are too
+        few rows.
     noise_variance_ : float
-        Mean of the released variances of the directions that were left out; 0 if none were.
+        Mean of the released variances of the omitted directions; 0 if there are none.
     noise_level_ : float
-        About the largest variance that privacy noise alone makes. Components of less variance have
-        random directions.
+        About the largest variance of privacy noise alone. Components of less variance have random
+        directions.
     n_components_ : int
         Number of components.
     n_samples_ : int
         Number of rows, or of groups.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -755,8 +755,8 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
     Warns
     -----
     NoisyEstimateWarning
-        If there are too few rows for private units, or components have less variance than noise
-        makes. No warning depends on anything that was not released.
+        If there are too few rows for private units, or components have less variance than noise.
+        Warnings depend on released and public numbers only.
 
     See Also
     --------
@@ -769,15 +769,15 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
     Privacy. As for `DPCovariance` (Proposition 87): the sum of v v' moves by at most 5/4 under
     zero-out, and by sqrt(2) times that under replace-one, v being a row in units of the radius and
     a constant; without a constant, where the mean is known, was released before, or is not looked
-    for, by 1 and sqrt(2). `transform` adds no noise: what it returns of a private row is private.
+    for, by 1 and sqrt(2). `transform` adds no noise: its output for a private row is private.
 
     Errors. The sine of the angle between a component and that of the shortened rows is about
     `noise_level_` over the distance to the next variance [2]_. Memory is three or four matrices of
     n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192 are refused.
 
-    Many columns. Up to 100 components of more than 1,024 columns of sparse rows are those of the
-    columns with the largest squares, which are released for a fifth of the budget. Of more than
-    4,096 columns of dense rows they follow from three rounds of products with a basis [3]_.
+    Many columns. For sparse rows of more than 1,024 columns, up to 100 components are those of the
+    columns with the largest squares, which are released for a fifth of the budget. For dense rows
+    of more than 4,096 columns they follow from three rounds of products with a basis [3]_.
 
     References
     ----------

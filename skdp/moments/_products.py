@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of rows, released once, and the units that rows are brought to before.
+"""Products of rows, released once, and the units of rows for this release.
 
 `RowProducts` is the statistic that covariances, components and ridge regressions follow from. The
 noise is Gaussian; without a delta it is K-norm noise, or Laplace noise for very many products.
@@ -755,7 +755,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
         """
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight, planned)
-        plan, doubts = planned(n_rows), Doubts(type(self).__name__)
+        plan, doubts = planned(n_rows), Doubts(self)
         with open_gate(
             self,
             lambda: admit(plan, counts_of(whose)),
@@ -775,7 +775,7 @@ class MomentEstimator(TwinMixin, PlanMixin, BaseEstimator):
                 target = float(np.max(columns.scale[d:], initial=1.0, where=columns.seen[d:]))
                 parts = (part[:d] for part in (columns.center, columns.scale, columns.seen))
                 far = StandardColumns(*parts)
-            say_of_far(doubts, 1.0, target, far, getattr(self, "feature_names_in_", None))
+            say_of_far(doubts, 1.0, target, far)
             then(Setting(curator, units, columns, plan, n_rows, not delta, doubts))
 
 

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private ridge regression from second moments that are released once, with intervals.
+"""Private ridge regression from one release of second moments, with intervals.
 
 The products of features, targets and a constant are released (`RowProducts`), and normal equations
 are solved [1]_. A row that is shortened keeps its direction, the constant included, and so the
@@ -433,7 +433,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     """Differentially private ridge regression, with confidence intervals.
 
     Least squares with a penalty, from one release of the products of all rows, for one target or
-    several. Its intervals count the noise. For predictions alone `DPLpRegressor` is better.
+    several. Its intervals include the noise. For predictions `DPLpRegressor` is better.
 
     Parameters
     ----------
@@ -444,12 +444,12 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         purely private.
     l2 : float or "auto", default="auto"
         Strength of the penalty, not negative: the `alpha` of scikit-learn's `Ridge`. "auto" has
-        none where the released spectrum is clear of noise; elsewhere coefficients are a posterior
-        mean, which the law of the noise and nothing else leads to.
+        none if the released spectrum is clear of noise; otherwise coefficients are a posterior
+        mean, which follows from the distribution of the noise alone.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=None
         Public unit of length R of the rows, in [1e-50, 1e50]: about that of the longest. None finds
         medians and spreads of the columns privately; at delta 0 a length of the rows.
@@ -460,17 +460,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is inside the guarantee, and not in the penalty.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
@@ -495,7 +495,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     target_center_, target_scale_ : ndarray of shape (n_targets,)
         Origins and units of the targets, given or released.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -507,7 +507,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     -----
     NoisyEstimateWarning
         If there are too few rows for private units, or nothing of the features is clear of noise.
-        No warning depends on anything that was not released.
+        Warnings depend on released and public numbers only.
 
     See Also
     --------
@@ -635,8 +635,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             groups is public. Beside a stream also one of identifiers, or an array. None protects
             rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. A twentieth of epsilon goes to their noisy total. See
+            Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+            weights are clipped to it. A twentieth of epsilon is for their noisy total. See
             :ref:`sample_weight`.
 
         Returns

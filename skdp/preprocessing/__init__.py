@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transformers with public constants, which cost nothing, and with released ones."""
+"""Transformers with public constants, which are free, and with released constants."""
 
 from skdp.preprocessing._describe import dp_describe
 from skdp.preprocessing._feature_centerer import DPFeatureCenterer

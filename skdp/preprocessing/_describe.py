@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The private stand-in for ``DataFrame.describe``: all columns of a table, out of one budget.
+"""A private ``DataFrame.describe``: all columns of a table within one budget.
 
 Counts of categories and of values that are there come first; then quantiles of numbers and dates,
 between public bounds and without; and last moments, in a box that follows from these. Public
@@ -202,7 +202,7 @@ class TableSummary(BaseEstimator):
     n_samples_seen_ : int or float
         Number of rows, or of groups; with weights their noisy total.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; delta is 0.
     """
@@ -451,22 +451,22 @@ def dp_describe(
     budget: Budget = None,
     random_state: Seed = None,
 ) -> TableSummary:
-    """Describe the columns of a table with differential privacy: ``df.describe()``, paid for.
+    """Describe the columns of a table with differential privacy: a private ``df.describe()``.
 
-    Of numbers, dates and durations: how many are there, mean, standard deviation and percentiles.
-    Of flags, and of text with public categories: the most frequent value, and how often it occurs.
-    All of it is one purely epsilon-DP description, and one charge of a shared budget.
+    For numbers, dates and durations: count, mean, standard deviation and percentiles. For flags,
+    and text with public categories: the most frequent value and its frequency. The whole
+    description is purely epsilon-DP, with one charge to a shared budget.
 
     Parameters
     ----------
     X : data frame or array-like of shape (n_samples, n_columns)
         Private rows: of pandas, polars or Arrow, or an array, whose columns are called x0, x1 and
-        so on. Values may be missing.
+        so on; a list says no types, and has numbers but in `categories`. Values may be missing.
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0, for the whole description.
     percentiles : array-like of float, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        Which quantiles, strictly between 0 and 1, two different ones at least. The outermost stand
-        in the place of the least and the largest value, which can not be private.
+        Quantiles, strictly between 0 and 1, at least two different ones. The outermost replace the
+        minimum and the maximum, which cannot be private.
     bounds : dict, default=None
         Public bounds by names of columns, as ``{"age": (18, 100)}``; those of dates as
         ``("2019-01-01", "2025-01-01")``, those of durations as such or in days. Without,
@@ -477,25 +477,25 @@ def dp_describe(
         a list is left out, and the description says so.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     groups : array-like of shape (n_samples,), default=None
-        Whose row it is: numbers, or text. All rows of a group are protected together, whatever
-        their number, and count as one row does. The number of groups is public. None protects
-        rows. See :ref:`groups`.
+        Group of each row: numbers, or text. All rows of a group are protected together, whatever
+        their number, and count as one row. The number of groups is public. None protects rows. See
+        :ref:`groups`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Private weights of the rows, finite and not negative; only with `max_weight`. Weights beyond
-        that count as that. A twentieth of epsilon goes to their noisy total. Counts are then sums
-        of weights. See :ref:`sample_weight`.
+        Private weights of the rows, finite and not negative; only with `max_weight`. Larger
+        weights are clipped to it. A twentieth of epsilon is for their noisy total. Counts are then
+        sums of weights. See :ref:`sample_weight`.
     budget : PrivacyBudget, default=None
-        A budget that is shared: it is charged epsilon before a row is read, and the description is
-        refused if that is more than what is left.
+        A shared budget. It is charged epsilon before a row is read, and the description is refused
+        if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Returns
     -------
@@ -506,8 +506,8 @@ def dp_describe(
     Raises
     ------
     ValueError, TypeError
-        If a parameter or a column is unusable, or there are too few rows for anything; nothing
-        has been released then but the number of rows, where that is a secret.
+        If a parameter or a column is unusable, or there are too few rows for any statistic. Then
+        nothing was released, except the number of rows if it is a secret.
     BudgetError
         If a shared budget has less left.
 
@@ -532,11 +532,11 @@ def dp_describe(
     moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 4,
     89 and 94 of the guide). Timing and exceptions on malformed input are not covered.
 
-    Without bounds. A percentile can be known if enough rows lie beyond it. Those that cannot be are
-    not drawn, the outermost first, and are NaN: what is left has less noise. Quartiles of numbers
-    take n epsilon of about 450 for each column, those at 5 and 95 % about 4,000, with zero-out half
-    of it; dates take a fifth more. With less there is no mean either, and with nothing to release
-    at all, an error. Whole numbers are 1 apart: their range is at least that of so long a
+    Without bounds. A percentile needs enough rows beyond it. Percentiles with too few are not
+    drawn, the outermost first, and are NaN, so the others have less noise. Quartiles of numbers
+    take n epsilon of about 450 for each column, those at 5 and 95 % about 4,000, with zero-out
+    half of it; dates take a fifth more. With less there is no mean either, and with nothing to
+    release at all, an error. Whole numbers are 1 apart: their range is at least that of so long a
     deviation, and counts that are mostly 0 have a mean. Tails beyond a range are clipped, so that
     deviations of heavy ones are too small.
 

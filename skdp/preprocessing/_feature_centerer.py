@@ -157,9 +157,9 @@ class CenteringPlan:
 class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     """Shift rows by a private center, and scale them by a private radius around it.
 
-    The noise of private estimators grows with the norm of the rows. Rows that lie close
-    together but far from the origin are short once they are centered, so that less noise is
-    enough. The center is a private mean; few rows exceed the radius, as in `DPNormQuantile`.
+    The noise of private estimators grows with the norm of the rows. Rows that are close together
+    but far from the origin have a small norm after centering, so less noise is enough. The center
+    is a private mean. Few rows exceed the radius, as in `DPNormQuantile`.
 
     Parameters
     ----------
@@ -168,33 +168,32 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     delta : float, default=1e-6
         Privacy budget in [0, 1); greater than 0 unless ``with_mean=False``.
     mechanism : {"gaussian", "coinpress", "shifted-clipped"}, default="gaussian"
-        Which private mean. "gaussian" is one noisy sum, whose error grows in proportion to
-        `data_norm`; the others take more releases, and their error follows the spread of
-        the rows.
+        Mechanism of the private mean. "gaussian" is one noisy sum, with an error proportional to
+        `data_norm`; the others make more releases, with an error proportional to the spread of the
+        rows.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     data_norm : float, default=1.0
-        Public radius: to learn center and radius, longer rows are scaled down to this
-        Euclidean norm. `transform` scales no row down.
+        Public radius. In `fit` longer rows are scaled down to this Euclidean norm; `transform`
+        does not do this.
     with_mean : bool, default=True
         Whether to shift. If not, rows are only scaled, and may be sparse.
     threshold : "private", float or None, default="private"
-        What the shifted rows are divided by: a private radius, a public one in the units
-        of the data, or 1.
+        Divisor of the shifted rows: a private radius, a public one in the units of the data, or 1.
     threshold_share : float, default=0.5
         Share of `epsilon` that a private radius gets next to a center, strictly between 0
         and 1. Without a center it gets all of it.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -203,7 +202,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     threshold_ : float
         The radius, in the units of the data; 1.0 if ``threshold=None``.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -222,11 +221,11 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
     every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. A mean of Gaussian releases and one exponential mechanism are composed as
-    the ledger composes them; what an estimator behind this one spends comes on top, see
-    `privacy_spent`. `transform` treats every row on its own, but its result is as private as its
-    input: only `center_` and `threshold_` are released. Timing and exceptions on malformed input
-    are not covered.
+    parameters are public. A mean of Gaussian releases and one exponential mechanism are composed
+    as the ledger composes them; the price of a following estimator is added, see `privacy_spent`.
+    `transform` treats every row on its own, but its result is as private as its input: only
+    `center_` and `threshold_` are released. Timing and exceptions on malformed input are not
+    covered.
 
     The radius is drawn so that about ``26 / epsilon`` rows, its own share for epsilon, are
     longer. With fewer rows than that no radius is drawn: it is ``2 * data_norm``, or

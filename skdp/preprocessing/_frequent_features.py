@@ -101,18 +101,18 @@ class PresenceCount:
 class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     """Keep the most frequent features, by differentially private counts.
 
-    For text, one-hot tables and clicks, whose features are many and mostly rare. For every
-    feature the number of rows in which it is not zero is released with noise, and what is kept
-    follows from these counts: a rare feature may be kept by chance, a frequent one is lost only
-    if its count is near that of the last one kept. Sparse rows stay sparse.
+    For text, one-hot tables and clicks, whose features are many and mostly rare. The number of
+    rows in which a feature is not zero is released with noise for every feature, and the selection
+    follows from these counts. A rare feature may be kept by chance; a frequent one is lost only if
+    its count is close to the last one kept. Sparse rows stay sparse.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget in nats, greater than 0.
     delta : float, default=1e-6
-        Privacy budget in [0, 1). At 0 the counts have Laplace noise, which grows in
-        proportion to `sparsity`; with more, Gaussian noise, which grows with its root.
+        Privacy budget in [0, 1). At 0 the counts have Laplace noise, proportional to `sparsity`;
+        otherwise Gaussian noise, proportional to its root.
     n_features_to_select : int, default=None
         Number of features to keep; all, if there are fewer. None keeps half of them, or, if
         a `threshold` is given, as many as exceed it.
@@ -120,21 +120,21 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         Public number of rows, or sum of weights: features whose noisy count does not exceed it are
         not kept.
     sparsity : int, default=64
-        Public largest number of features that one row is counted for: of longer rows only
-        the entries of largest magnitude count.
+        Public largest number of features that count in one row: of longer rows only the entries of
+        largest magnitude count.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -142,9 +142,9 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
         The released counts, noise included: they may be negative, or exceed the number
         of rows. With weights, sums of these.
     support_ : ndarray of shape (n_features,), dtype bool
-        Which features are kept: those of the largest counts; of equal counts the first.
+        Mask of the selected features: those of the largest counts; of equal counts the first.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -162,8 +162,8 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
     every sum or count. The number of rows or groups, the number and names of features and all
     parameters are public. With s for `sparsity`, the counts have sensitivity sqrt(s) (l2) and s
-    (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. What is kept follows from the released
-    counts, at no further cost; what an estimator behind this one spends comes on top, see
+    (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. The selection follows from the
+    released counts, at no further cost; the price of a following estimator is added, see
     `privacy_spent`. `transform` treats every row on its own, but its result is as private as its
     input. Timing and exceptions on malformed input are not covered.
 

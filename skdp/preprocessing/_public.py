@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transformers with public parameters, which learn nothing and cost nothing."""
+"""Transformers with public parameters, which learn nothing and are free."""
 
 import math
 from copy import copy
@@ -105,17 +105,17 @@ class RowwiseTransformer(TwinMixin, OneToOneFeatureMixin, TransformerMixin, Base
 class BoundedScaler(RowwiseTransformer):
     """Clip features to public bounds and map the bounds to a range.
 
-    Like ``MinMaxScaler``, but with bounds that are known beforehand: from a codebook, a legal
-    limit, a sensor's range. Nothing is learned from the data, so it costs no privacy.
+    Like ``MinMaxScaler``, but with public bounds: from a codebook, a legal limit, the range of a
+    sensor. It learns nothing from the data, so it costs no privacy.
 
     Parameters
     ----------
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=(0.0, 1.0)
         Public bounds: a pair (lower, upper) of numbers, or of arrays of shape (n_features,); or a
         pair for every feature, in order or by name, as ``{"age": (18, 100), "hours": (0, 99)}``.
-        What may be both two vectors and two pairs, of two features, is refused; a dict is plain.
+        For two features, two pairs that could also be two vectors are refused; use a dict.
     feature_range : tuple (low, high), default=(-1.0, 1.0)
-        Where the bounds are mapped to.
+        Range that the bounds are mapped to.
 
     Attributes
     ----------
@@ -201,8 +201,7 @@ class BoundedScaler(RowwiseTransformer):
 class NormClipper(RowwiseTransformer):
     """Scale rows that are longer than a public norm down to it.
 
-    Shorter rows are left as they are. Nothing is learned from the data, so it costs no
-    privacy.
+    Shorter rows do not change. It learns nothing from the data, so it costs no privacy.
 
     Parameters
     ----------
@@ -223,8 +222,8 @@ class NormClipper(RowwiseTransformer):
 
     Notes
     -----
-    Private estimators clip rows to `data_norm` themselves; this transformer makes the
-    step visible, or clips before another step.
+    Private estimators clip rows to `data_norm` themselves; this transformer clips before another
+    step.
 
     Examples
     --------
@@ -341,23 +340,23 @@ def triangles(X: NDArray[Any], knots: NDArray[Any]) -> NDArray[np.float64]:
 
 
 class RandomFourierFeatures(RowwiseTransformer):
-    """Map rows to random waves, in which a linear model is a kernel machine.
+    """Map rows to random Fourier features, in which a linear model is a kernel machine.
 
-    Cosines and sines of ``w @ x`` for random frequencies w: the product of two mapped rows is about
-    the mean of ``exp(-gamma * |x - z|^2)`` over the parameters `gamma`. Frequencies are public
-    numbers, drawn from a seed of their own: nothing is learned from the data, so it costs no
-    privacy. Mapped rows have norm 1, so that a private estimator behind it has ``data_norm=1``, and
+    Cosines and sines of ``w @ x`` for random frequencies w: the product of two mapped rows is
+    about the mean of ``exp(-gamma * |x - z|^2)`` over the parameters `gamma`. Frequencies are
+    public, and drawn from a public seed. The map learns nothing from the data, so it costs no
+    privacy. Mapped rows have norm 1: the following private estimator takes ``data_norm=1``, and
     clips none.
 
     Parameters
     ----------
     gamma : float or array-like of shape (n_scales,), default=None
-        Parameters of the kernels, positive and public; of several, each has its part of the
-        features. None is for standardised columns: 1/16, 1/4 and 1 over the number of features.
+        Parameters of the kernels, positive and public; several share the features. None is for
+        standardised columns: 1/16, 1/4 and 1 over the number of features.
     n_components : int, default=100
         Number of features: cosines, as many sines, and a constant if the number is odd.
     random_state : int, default=0
-        Public seed of the frequencies. It has nothing to do with noise, and may be told to anybody.
+        Public seed of the frequencies. It is independent of the noise of any fit.
 
     Attributes
     ----------
@@ -368,15 +367,15 @@ class RandomFourierFeatures(RowwiseTransformer):
 
     See Also
     --------
-    DPKernelClassifier : Scales, waves and a linear model within one budget.
+    DPKernelClassifier : Scales, this map and a linear model within one budget.
     sklearn.kernel_approximation.RBFSampler : Cosines with random phases, whose rows are of norms
         between 0 and sqrt(2).
 
     Notes
     -----
-    The squares of a cosine and of its sine add up to 1, for every row. Waves are of use where
-    columns are in comparable units: put a `BoundedScaler` or a `DPStandardScaler` before.
-    Entries that make angles beyond 100 count as the last one that does not.
+    The squares of a cosine and of its sine add up to 1, for every row. Columns should have
+    comparable units: use a `BoundedScaler` or a `DPStandardScaler` first. Angles are limited to
+    100.
 
     References
     ----------

@@ -714,9 +714,9 @@ _SPREAD_KEY = FloatKey(mantissa_bits=3, signed=False)
 class DPStandardScaler(PlanMixin, ShiftAndScale):
     """Standardise features with differentially private means and standard deviations.
 
-    A private stand-in for scikit-learn's ``StandardScaler``. With public `bounds` it is one
+    A private version of scikit-learn's ``StandardScaler``. With public `bounds` it makes one
     release with Gaussian noise. Without bounds it first searches for a median and a spread of
-    every feature, on all scales that floats have.
+    every feature, over all scales of floats.
 
     Parameters
     ----------
@@ -735,35 +735,34 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
         `transform`. None searches for a range.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,) or None
         Released means. None if neither `with_mean` nor `with_std`.
     var_ : ndarray of shape (n_features,) or None
-        Released variances, held above a floor that follows from the noise; 0 for a
-        feature that was found to be constant, or about whose spread nothing was found.
-        None if not `with_std`.
+        Released variances, above a floor that follows from the noise; 0 for a feature that seems
+        constant, or has an unknown spread. None if not `with_std`.
     scale_ : ndarray of shape (n_features,) or None
         Square root of `var_`, 1 where that is 0. None if not `with_std`.
     n_samples_seen_ : int
         Number of rows, or of groups.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent.
     n_features_in_ : int
@@ -793,11 +792,10 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
     sqrt(d) and 2 sqrt(d): the squares are free under replace-one. In l1 they move by 1.54 d and
     2.82 d. Timing and exceptions on malformed input are not covered.
 
-    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above
-    200 sqrt(d) is needed to find the scales at all; below, features are left as they are,
-    or come out on a wrong scale. The moments are those of rows clipped to a range around
-    the median, so that the outer part of heavy tails is missing. Give bounds where they
-    are known.
+    Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above 200
+    sqrt(d) is needed to find the scales at all; below, features keep their scale, or get a wrong
+    one. The moments are those of rows clipped to a range around the median, without the outer part
+    of heavy tails. Give bounds if you know them.
 
     References
     ----------
@@ -926,7 +924,7 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
         (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
         mean: Any = None
         scale: Any = None
-        doubts, ranges = Doubts(type(self).__name__), None
+        doubts, ranges = Doubts(self), None
         if mu is None and box is None and self._releases:
             shape = {"n_rows": n_rows, "n_features": n_features}
             ranges = plan_range(epsilon, None, adjacency=self.adjacency, **shape)

@@ -1,11 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables with columns of several kinds, as rows of bounded numbers.
+"""Tables of mixed types, as rows of bounded numbers.
 
-What a column is follows from its type, its name and public parameters, never from its values
-(`table_schema`). Numbers with public bounds and words of a public list cost nothing. The scales of
-other numbers are released as `DPStandardScaler` releases them, and other words are hashed into a
-public number of buckets, whose noisy counts (`PresenceCount`) tell which are worth a feature.
+The encoding of a column follows from its type, its name and public parameters, never from its
+values (`table_schema`). Numbers with public bounds and words of a public list cost nothing. The
+scales of other numbers are released as `DPStandardScaler` releases them, and other words are
+hashed into a public number of buckets, whose noisy counts (`PresenceCount`) tell which are worth a
+feature.
 """
 
 import math
@@ -454,10 +455,10 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
 class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     """Turn a table of numbers, dates, flags and words into bounded rows of numbers.
 
-    What a column is follows from its type and name and from public parameters. What is public
-    costs nothing; the scales of other numbers, and which words are frequent, are released within
-    the budget. No row that comes out is longer than `data_norm`, so that a private estimator with
-    the same `data_norm` clips none.
+    The encoding of a column follows from its type, its name and public parameters. Columns with
+    public facts cost nothing. For other columns the scales of numbers and the frequent words are
+    released within the budget. No encoded row is longer than `data_norm`, so a private estimator
+    with the same `data_norm` clips none.
 
     - A number, date, duration or flag with public `bounds` (of a flag 0 and 1): its place between
       them, in [-1, 1]. That costs nothing.
@@ -477,54 +478,53 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         Privacy budget in (0, 1).
     bounds : dict, default=None
         Public bounds by names of columns, as ``{"age": (18, 100)}``; those of dates are dates, or
-        text such as ``"2019-01-01"``, those of durations days. Values outside are moved to them.
+        text such as ``"2019-01-01"``, those of durations days. Values outside are clipped.
     categories : dict, default=None
-        Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. None in the
-        place of a list says that the column holds words, which are to be counted: for integers
-        that are codes, as ``{"shop": None}``.
+        Public lists of values by names of columns, as ``{"plan": ["basic", "pro"]}``. None instead
+        of a list declares words to be counted: for integers that are codes, as ``{"shop": None}``.
     curves : {"auto", "squares"} or None, default="auto"
-        Features of numbers that are no flags beside their values: a linear model can then rise and
-        fall with age. "squares": their squares. "auto": with enough rows and budget piecewise
-        linear functions between public knots, in released units or between bounds, and squares
-        otherwise (see Notes). None: nothing.
+        Nonlinear features of numbers other than flags: a linear model can then rise and fall with
+        age. "squares": squares in addition to the values. "auto": with enough rows and budget
+        piecewise linear functions between public knots, in released units or between bounds, and
+        squares otherwise (see Notes). None: no such features.
     n_buckets : int, default=1024
         Public number of buckets, at least 64, that the words of a column without a list are hashed
         into.
     max_categories : int, default=64
-        At most so many buckets of a column become features.
+        Largest number of buckets of a column that become features.
     data_norm : float, default=1.0
-        Length that no row exceeds.
+        Norm that no row exceeds.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
-        ("zero-out"), or in whether it is there ("add-remove", where the number of rows is released
-        first; it is public otherwise). See :ref:`adjacency`.
-        Under zero-out a row in which everything is missing is a null row, and comes out as NaN.
+        ("zero-out"), or in the presence of a row ("add-remove", where the number of rows is
+        released first; otherwise it is public). See :ref:`adjacency`. Under zero-out a row with
+        all values missing is a null row, and is encoded as NaN.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. None has no
-        weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. None:
+        `fit` takes no weights (:ref:`sample_weight`).
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     columns_ : tuple of Column
-        What every column is; public.
+        Encoding of every column; public.
     mean_, scale_ : dict
         Released means and standard deviations by names of columns, in the units of the data, days
-        for dates and durations. The scale is 0 where a column is constant or its spread cannot be
-        told: then the sign of the distance from `mean_` stands for the value.
+        for dates and durations. The scale is 0 if a column is constant or its spread is unknown:
+        then the sign of the distance from `mean_` replaces the value.
     has_knots_ : bool
-        Whether numbers have knots in the place of squares: by public numbers, and that of the rows
-        or their weight.
+        Whether numbers have knots instead of squares; from public numbers, and the number or
+        weight of rows.
     frequent_ : dict
-        Which buckets are kept, by names of columns: two arrays, their numbers and about which
-        part of the rows, or of their weight, they hold, both released.
+        Selected buckets by names of columns: two arrays, their numbers and their released shares
+        of the rows, or of their weight.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent; zeros if nothing had to be released.
     n_features_in_ : int
@@ -535,14 +535,14 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     Warns
     -----
     NoisyEstimateWarning
-        If there are too few rows for scales, by public numbers; or if no word of a column was
-        found to be frequent: identifiers and free text are like that. The message says what to do.
+        If there are too few rows for scales, by public numbers; or if no word of a column is
+        frequent, as in identifiers and free text. The message names the remedy.
 
     See Also
     --------
     dp_tabular_pipeline : A pipeline of this and a linear model.
     DPStandardScaler : For numbers alone.
-    DPFrequentFeatures : For sparse features that are there already.
+    DPFrequentFeatures : For existing sparse features.
 
     Notes
     -----
@@ -550,36 +550,36 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     every sum and count. Public are the number of rows or groups, the names and types of columns,
     and all parameters. A type can depend on rows: pandas turns integers into floats if one is
     missing. Pass the types when the file is read, if that matters. The categories of pandas'
-    ``category`` type are usually read off the rows, so they are not believed: such a column holds
-    words. All releases have Gaussian noise, and compose to exactly the mu-GDP of (epsilon, delta).
-    The counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity sqrt(2 k)
+    ``category`` type usually come from the rows, so they are not used: such a column holds words.
+    All releases have Gaussian noise, and compose to exactly the mu-GDP of (epsilon, delta). The
+    counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity sqrt(2 k)
     for k columns of words (zero-out: sqrt(k)); the others are those of
-    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as that
+    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as
+    that
     from then on. Words are hashed by MurmurHash3 without a key: a bucket tells which words may be
     in it, and only what many rows have in common is kept. Timing and exceptions on malformed input
     are not covered.
 
-    Missing values. Columns whose type has a place for them get a feature that says which are
-    missing; the value itself counts as the centre. Integers and flags of numpy have none.
+    Missing values. Columns of a type with missing values get a feature for them, and the value is
+    replaced by the center. Integers and flags of numpy have none.
 
-    Prediction. A word that was in no list, or is not frequent, is an "other" one. Columns must be
-    those of `fit`, by name and order. Numbers may have become floats, or be missing.
+    Prediction. A word outside the list, or not frequent, is "other". Columns must be those of
+    `fit`, by name and order. Numbers may be floats, or missing.
 
-    What cannot be seen without a look at the rows is not: a column of text that is nearly unique
-    is refused if its name is that of an identifier or of prose, and otherwise comes out without
-    features, with a warning.
+    Identifiers. A column of text with nearly unique values is refused if its name is that of an
+    identifier or of prose. Otherwise it has no features, and a warning names it.
 
     Knots. With a signal ``n mu / (a sqrt(d))`` of 150 at least, for n rows, d numbers that are no
     flags, the Gaussian-DP parameter mu of the budget, and a of 1 under zero-out and 2 otherwise, a
-    number has six functions in the place of its square. Each is 1 at its knot, 0 at the others, and
-    a straight line between: in deviations from the mean at -1.5, -0.5, 0.5, 1.5, 4 and 12, and
-    evenly between bounds. All are 0 in the middle. Where no spread can be told, most values are
+    number has six functions instead of its square. Each is 1 at its knot, 0 at the others, and a
+    straight line between: in deviations from the mean at -1.5, -0.5, 0.5, 1.5, 4 and 12, and
+    evenly between bounds. All are 0 in the middle. If the spread is unknown, most values are
     equal, and there are knots at distances of 1, 4, 16 and so on to 4^10 on both sides.
 
     Accuracy. Scales need about ``47 sqrt(d) / mu`` rows for d numbers, and a bucket is kept if it
-    holds more than about ``3 sqrt(2 k) / mu``, where mu is the Gaussian-DP parameter of the budget,
-    times the root of 0.7 and of 0.3 where both are asked for. Give `bounds` and `categories` where
-    they are known.
+    holds more than about ``3 sqrt(2 k) / mu``, where mu is the Gaussian-DP parameter of the
+    budget, times the root of 0.7 and of 0.3 if both are needed. Give `bounds` and `categories` if
+    you know them.
 
     References
     ----------
@@ -678,7 +678,8 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
         X : data frame or array-like of shape (n_samples, n_columns)
             Private rows: of pandas, polars or Arrow, of what narwhals reads if that is there, a
             structured array of numpy, whose fields are the columns, or a plain one, whose columns
-            are called x0, x1 and so on.
+            are called x0, x1 and so on. A list says no types of columns: they are numbers, but for
+            those in `categories`.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -732,7 +733,7 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
             (n_rows, unit), whose = count_rows(groups, X, hidden_count(self), sample_weight)
             share = _WORDS_SHARE if scaled and counted else float(bool(counted))
             mu_words, mu_numbers = math.sqrt(share) * mu, math.sqrt(1 - share) * mu
-            doubts = Doubts(type(self).__name__)
+            doubts = Doubts(self)
             self.has_knots_ = self._is_bent(columns, n_rows * mu)
             # 4. gate, 5. run
             with open_gate(

@@ -428,6 +428,8 @@ _HALVED = 50.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
 _LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
+# a grid of pulls towards 0 in a step, for there may be many coefficients
+_PULLS = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 200)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,8 +496,7 @@ class GeometryPlan:
 
         Curvature of the loss, which lowers it, is left out, and so is the constant feature.
         """
-        # a grid of pulls towards 0 in a step, for there may be many coefficients
-        pull = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 200)])
+        pull = _PULLS
         before, last = np.zeros_like(pull), 1 / (1 + pull)
         felt = [before, last]
         for _ in range(self.n_steps - 1):
@@ -797,7 +798,7 @@ def _floor(variance, most):
     low, high = 1e-12, 1e3
     for _ in range(60):
         middle = math.sqrt(low * high)
-        many = np.sum(variance / (variance + middle)) > most
+        many = (variance / (variance + middle)).sum() > most
         low, high = (middle, high) if many else (low, middle)
     return high
 

@@ -19,6 +19,7 @@ from skdp import DPKernelClassifier, dp_tabular_pipeline, privacy_spent
 from skdp._rows.linear import EveryRow, LinearRows
 from skdp.audit import trace_privacy
 from skdp.linear_model._kernel_classifier import (
+    Folds,
     Hats,
     LeftOver,
     Lines,
@@ -70,6 +71,34 @@ def test_hats_are_splines_between_knots_and_no_longer_than_one(n_knots):
     np.testing.assert_allclose(lengths[200:-1], 1.0, rtol=1e-15)
 
 
+def test_folds_are_columns_and_their_distances_from_the_middle_knot():
+    rows = np.vstack([Z[:200], [[-1e300, 1e300, 0.0], [1.2, -1.2, 3.0]]])
+    folds = Folds(3, np.array([-1.2, 0.0, 1.2]), 2.0)
+    wanted = [[*np.minimum(abs(row), 1.2), *row.clip(-3, 3)] for row in rows]
+    np.testing.assert_allclose(folds(rows), np.array(wanted) / math.sqrt(8), rtol=1e-12)
+    # of a usual length, and no longer
+    usual = 2 * Z[:200] / np.linalg.norm(Z[:200], axis=1)[:, None]
+    assert np.linalg.norm(folds(usual), axis=1).max() <= 1 + 1e-15
+    # a line of one column and a bend of another
+    coef = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 0.0])
+    shape = folds(np.linspace(-1.2, 1.2, 5)[:, None] * [1.0, 1.0, 0.0]) @ coef
+    np.testing.assert_allclose(shape * math.sqrt(8), [0.0, 0.0, 0.0, 1.2, 2.4], atol=1e-12)
+
+
+def test_a_plane_costs_little_where_there_is_little_signal():
+    given = {"epsilon": 0.3, "n_knots": 3}
+    seeds = range(4)
+    fits = (model(**given, random_state=seed).fit(WIDE, PLANE > 0) for seed in seeds)
+    bent = [fit.score(WIDE, PLANE > 0) for fit in fits]
+    fits = (
+        model(epsilon=0.3, kernel="linear", random_state=seed).fit(WIDE, PLANE > 0)
+        for seed in seeds
+    )
+    straight = [fit.score(WIDE, PLANE > 0) for fit in fits]
+    # hats of three knots lose .016
+    assert np.mean(bent) > np.mean(straight) - 0.008
+
+
 @pytest.mark.full
 def test_numbers_of_knots_and_waves_follow_from_public_numbers():
     def chosen(n_rows, n_columns, **given):
@@ -107,7 +136,7 @@ def test_maps_are_free_and_bounds_save_the_search(kernel):
 
 
 @pytest.mark.filterwarnings("ignore:.*promises next to nothing")
-@pytest.mark.parametrize("kernel", ["auto", "additive", "rbf", "linear"])
+@pytest.mark.parametrize("kernel", ["auto", "additive", "folds", "rbf", "linear"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     rows = 0.1 * RNG.normal(size=(60, 2))
@@ -115,6 +144,8 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
     rows[7] = 5.0
     other[7] = np.nan if adjacency == "zero-out" else -5.0
     given = {"kernel": kernel, "n_knots": 4, "bounds": (-1.0, 1.0), "adjacency": adjacency}
+    if kernel == "folds":
+        given |= {"kernel": "additive", "n_knots": 3}
     if kernel == "auto":
         # sixty rows are enough for a choice
         given |= {"epsilon": 4000.0, "n_components": 6}
@@ -128,8 +159,8 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
 @pytest.mark.full
 def test_rows_far_off_and_predictions_in_parts():
     far = np.vstack([X, 1e300 * Z[:20], -1e-300 * Z[:20]])
-    for kernel in ("additive", "rbf"):
-        fitted = model(kernel=kernel).fit(X, RING)
+    for kernel, n_knots in (("additive", None), ("additive", 3), ("rbf", None)):
+        fitted = model(kernel=kernel, n_knots=n_knots).fit(X, RING)
         scores = fitted.decision_function(np.vstack([far, far]))
         assert np.isfinite(scores).all()
         np.testing.assert_allclose(scores[: len(far)], fitted.decision_function(far), rtol=1e-9)

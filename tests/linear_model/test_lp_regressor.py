@@ -522,6 +522,20 @@ def test_few_short_steps_move_an_intercept():
     assert np.mean(predicted) > 0.17
 
 
+def test_targets_too_close_together_for_their_size_are_warned_of():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    y = X.sum(axis=1) + rng.normal(size=5000)
+    # R2 is -1e12: nothing between numbers ten billion times as large is told apart
+    with pytest.warns(NoisyEstimateWarning, match="public numbers for data_norm and target_scale"):
+        DPLpRegressor(4.0, random_state=0).fit(X, 12_345_678_901.0 + y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model = DPLpRegressor(4.0, random_state=0).fit(X, 12_345_678.0 + y)
+    assert model.score(X, 12_345_678.0 + y) > 0.6
+
+
 @pytest.mark.full
 def test_where_most_targets_are_equal_there_is_a_unit():
     X, _, _, _ = heavy()
@@ -1068,6 +1082,89 @@ def test_rare_columns_have_the_unit_of_what_they_have_together():
     model = linear_model(DPLpRegressor, target_scale=1.0).fit(X, X[:, 0])
     assert model.feature_scale_[0] > 0.5
     np.testing.assert_allclose(model.feature_scale_[1:], 0.02, rtol=0.7)
+
+
+def with_missing(n_rows=5000, share=0.02, number=999_999.0, seed=0):
+    """Return rows of three columns, one with a number that stands for "missing", and targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3)) * [1.0, 10.0, 1.0] + [0.0, 40.0, 0.0]
+    y = X @ [1.0, 0.2, -1.0] + 0.3 * rng.normal(size=n_rows)
+    X[rng.random(n_rows) < share, 1] = number
+    return X, y
+
+
+@pytest.mark.parametrize("number", [999_999.0, -999.0])
+def test_what_stands_for_missing_is_not_extrapolated_to(number):
+    X, y = with_missing(number=number)
+    model = DPLpRegressor(epsilon=8.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.85
+    # as if it were the origin of its column, and no other entry is
+    far, origin = np.array([[1.0, number, 2.0]]), np.array([[1.0, model.feature_center_[1], 2.0]])
+    np.testing.assert_allclose(model.predict(far), model.predict(origin))
+    usual = X[:, 1] != number
+    np.testing.assert_allclose(model.predict(X[usual]), X[usual] @ model.coef_ + model.intercept_)
+    both = np.vstack([X[:50], far, far * [1.0, -1.0, 1.0], 60.0 * X[:50]])
+    np.testing.assert_allclose(model.to_sklearn().predict(both), model.predict(both))
+
+
+def test_a_heavy_tail_that_targets_follow_is_extrapolated_to():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(5000, 3))
+    y = X @ W + rng.normal(size=5000)
+    model = DPLpRegressor(epsilon=8.0, random_state=0).fit(X, y)
+    row = np.array([[60.0, 0.0, 0.0]])
+    np.testing.assert_allclose(model.predict(row), row @ model.coef_ + model.intercept_)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_look_compares_the_predictions_of_the_model(intercept):
+    X, y = with_missing(share=0.03)
+    y = y - (0 if intercept else np.median(y))
+    found, evaluate = [], _lp_regressor.NearerRows.evaluate
+
+    def spy(query, rows):
+        found.append(evaluate(query, rows))
+        return found[-1]
+
+    with mock.patch.object(_lp_regressor.NearerRows, "evaluate", spy):
+        model = DPLpRegressor(epsilon=8.0, fit_intercept=intercept, random_state=0).fit(X, y)
+    dropped, columns = model.predict(X), model._found
+    near = X.clip(columns.center - 100 * columns.scale, columns.center + 100 * columns.scale)
+    squares = [
+        ((y - z) / model.target_scale_) ** 2
+        for z in (near @ model.coef_ + model.intercept_, dropped)
+    ]
+    wanted = np.clip(squares[0] - squares[1], -1, 1).sum()
+    ((gain,),) = found
+    assert gain == pytest.approx(wanted, rel=1e-6)
+    assert gain > 0.01 * len(X)
+    (look,) = [one for one in model.ledger_.releases if "squares of residuals" in one.query]
+    # the noise is a small part of the rows, for a small part of the budget
+    assert look.noise.scale < 0.0041 * len(X)
+    assert look.noise.mu**2 < 0.031 * gdp_mu(8.0, 1e-6) ** 2
+
+
+def test_few_rows_have_no_look_at_entries_far_out():
+    X, y = with_missing(n_rows=900)
+    model = DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y)
+    assert not any("squares of residuals" in one.query for one in model.ledger_.releases)
+    far = [[1.0, 999_999.0, 2.0]]
+    end = [[1.0, model.feature_center_[1] + 100 * model.feature_scale_[1], 2.0]]
+    np.testing.assert_allclose(model.predict(far), model.predict(end))
+
+
+@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_trace_with_a_look_attains_no_more_than_the_claim(adjacency):
+    X, y = with_missing(n_rows=600)
+    other = X.copy()
+    X[7], other[7] = [1.0, 999_999.0, 1.0], [-1.0, 40.0, 5.0]
+    model = DPLpRegressor(epsilon=60.0, max_iter=4, adjacency=adjacency)
+    if adjacency != "replace-one":
+        other[7] = np.nan
+    found = trace_privacy(model, X=X, X_neighbour=other, y=y)
+    assert found.passed
+    assert any("squares of residuals" in one.query for one in found.releases)
 
 
 def test_standard_columns_are_what_the_definition_says():

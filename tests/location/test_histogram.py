@@ -65,6 +65,12 @@ def test_one_entry_of_a_list_decides_about_no_other():
         rows = [[0], [2]] * 50 + [[2], [strange]]
         counts = DPHistogram(1e6, categories=[0, 2]).fit(rows).counts_[0]
         np.testing.assert_allclose(counts, [50, 51], atol=0.1)
+    # nor floats of whole numbers that have none
+    one, other = 2**60 + 1, 2**60 + 3
+    for strange in (0.5, 2**64, -1):
+        rows = [[one], [other]] * 50 + [[other], [strange]]
+        counts = DPHistogram(1e6, categories=[one, other]).fit(rows).counts_[0]
+        np.testing.assert_allclose(counts, [50, 51], atol=0.1)
 
 
 def test_categories_that_no_row_has_are_named():

@@ -41,6 +41,7 @@ from skdp import (
     DPMean,
     DPRandomizedSearchCV,
     DPStandardScaler,
+    DPTableVectorizer,
     FederatedDPLogisticRegression,
     LocalDPLogisticRegression,
     NormClipper,
@@ -1294,3 +1295,19 @@ def test_an_audit_finds_shares_that_are_not_divided(monkeypatch):
 
     monkeypatch.setattr(_runs, "share_out", large)
     assert told_apart(300) > 2.0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_entries_of_a_list_do_not_decide_what_columns_are():
+    rows, y = [[k % 50, k % 7] for k in range(200)], np.arange(200) % 2
+    steps = DPTableVectorizer(8.0), DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0)
+    search = DPGridSearchCV(
+        make_pipeline(*steps), {"dplogisticregression__C": [1.0, 10.0]}, epsilon=50.0
+    )
+    found = [
+        clone(search).fit([*rows, [one, 2]], np.append(y, 0)).best_estimator_[0].columns_
+        for one in (3, 3.5)
+    ]
+    assert found[0] == found[1]
+    with pytest.raises(ValueError, match="a list has no types of columns"):
+        search.fit([*rows, ["x", 2]], np.append(y, 0))

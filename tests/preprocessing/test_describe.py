@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import PrivacyBudget, dp_describe, privacy_card, privacy_spent
+from skdp import DPTableVectorizer, PrivacyBudget, dp_describe, privacy_card, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning
 from skdp.inspection import TableSummary
@@ -188,6 +188,13 @@ def test_one_entry_of_a_list_decides_about_no_other():
         rows = [[1.0], [2.0]] * 200 + [[strange]]
         found = dp_describe(rows, 20.0, categories={"x0": ["1", "2"]}).statistics_["x0"]
         assert abs(found["count"] - 400) < 5
+    # nor whether columns have whole numbers alone, or a place for what is missing
+    rows = [[k % 50, k % 7] for k in range(2000)]
+    for other in ([3.5, 2], [None, 2], [True, 2]):
+        for model in (TableSummary(4.0), DPTableVectorizer(4.0)):
+            assert trace_privacy(model, rows, [*rows[:9], other, *rows[10:]], n_draws=0).passed
+    with pytest.raises(ValueError, match="a list has no types of columns"):
+        dp_describe([*rows, ["x", 1]])
 
 
 def test_columns_that_are_mostly_missing_are_left_out_by_their_counts():

@@ -135,7 +135,9 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     delta = check_delta(delta)
     if gdp_delta(mu, 0.0) <= delta:
         return 0.0
-    return first(lambda e: gdp_delta(mu, e) <= delta, 1e-12)
+    # usual ones are above 1/2, and doubling once in a while comes by there
+    start = 1e-12 if gdp_delta(mu, 1e-12 * 2**39) <= delta else 1e-12 * 2**39
+    return first(lambda e: gdp_delta(mu, e) <= delta, start)
 
 
 def pure_mu(epsilon: float) -> float:

@@ -216,7 +216,7 @@ def check_fields(stated: Any, query: Any = None) -> None:
     for one in _names(stated.__class__):
         value = getattr(stated, one)
         for part in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(part):
+            if _names(part.__class__):
                 check_fields(part, query)
             elif not _is_finite(part, one in infinite):
                 name = getattr(query, "name", type(query).__name__)

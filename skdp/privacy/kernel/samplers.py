@@ -242,10 +242,7 @@ def _refine(
             near = np.array([(word + 0.5) * 2.0 ** -(width + 64)])
             guess = int(np.rint(scale * quantile(near)[0]))
             part[i] = _resolve(word, width + 64, scale, guess, tail, bits)
-        negative = (words & np.uint64(1)).astype(np.int64)
-        part ^= -negative
-        part += negative
-        out[start : start + len(part)] = part
+        out[start : start + len(part)] = np.where(words & np.uint64(1), -part, part)
     return out
 
 
