@@ -336,17 +336,10 @@ class SearchedScales:
         if not away.any():
             return origin, least, spans, (counts, noise)
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
-<<<<<<< HEAD
-        own = query.by_number(curator.release(query, paid), scale)
-        spans = spans.copy()
-        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows, len(own[0]))
-        return origin, least, spans
-=======
         spans, counts, noise = spans.copy(), counts.copy(), noise.copy()
         counts[away], noise[away] = own = query.by_number(curator.release(query, paid), scale)
-        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows)
+        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows, len(own[0]))
         return origin, least, spans, (counts, noise)
->>>>>>> main
 
     def _origins(self, curator, wanted, paid, prior=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
