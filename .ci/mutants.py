@@ -825,6 +825,16 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "scales: rows beside a value that others share tell no spread", "_beside_shared_values",
+        r"beyond\.any\(axis=1, keepdims=True\)", "False",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "scales: the distance to a shared value is a spread around medians", "SearchedScales.run",
+        r"around = d \*", "around = 0 *",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
         "scales of CSR columns: what is looked at is paid for as one number",
         "SearchedScales.mu",
         r"self\._n_counted", "1",

@@ -1434,6 +1434,10 @@ LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - LOWEST_CELL
 # magnitudes of columns lie in these around 1 as a rule, from 1e-7 to 1e7
 _USUAL_CELLS = 12
+# A scale is the distance to a value that many rows share, and the spread is elsewhere, if fewer
+# rows than so many tails are seen up to there, none in the two cells after it, and a tail in two
+# cells beyond these; two cells have rows if noise has not so many deviations
+_SHARED_TAILS, _SURE_PAIR = 2.5, 3.0
 # what a row counts for an entry is a multiple of one over that
 _SHARES = 1 << 10
 # where half of the exponent of a float is stored, and what is added to it, for mantissas below one
@@ -1571,7 +1575,7 @@ def _magnitude_cells(values, first=0):
     return cells
 
 
-def scales_in_cells(counts, noise, tail):
+def scales_in_cells(counts, noise, tail, n_around=0):
     """Return scales that about `tail` rows exceed, from noisy counts in cells.
 
     Parameters
@@ -1580,6 +1584,10 @@ def scales_in_cells(counts, noise, tail):
         Counts of k numbers as those of `MagnitudeCells`, and their standard deviations.
     tail : float
         Number of rows; half of those that are seen if these are less than twice as many.
+    n_around : int, default=0
+        How many of the numbers, the last ones, are distances from released medians. Of a column of
+        which about half of the rows share a value the median is a little off, all these rows are
+        so far from it, and only the others tell the spread.
 
     Returns
     -------
@@ -1593,8 +1601,12 @@ def scales_in_cells(counts, noise, tail):
     sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
     sure = counts > sure * noise[:, None]
     scales, lowest, highest = np.full((3, len(counts)), math.nan)
-    seen = np.flatnonzero(sure.any(axis=1))
-    counts = np.where(sure[seen], counts[seen], 0.0)
+    kept = np.where(sure, counts, 0.0)
+    if n_around:
+        own = kept[-n_around:], counts[-n_around:], noise[-n_around:, None]
+        kept[-n_around:] = _beside_shared_values(*own, tail, usual[1:] & usual[:-1])
+    seen = np.flatnonzero(kept.any(axis=1))
+    counts = kept[seen]
     beyond = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
     wanted = np.minimum(tail, beyond[:, 0] / 2)
     cell, rows = (beyond >= wanted[:, None]).sum(axis=1) - 1, np.arange(len(seen))
@@ -1605,3 +1617,25 @@ def scales_in_cells(counts, noise, tail):
     lowest[seen] = np.ldexp(0.5, 2 * (first + LOWEST_CELL))
     highest[seen] = np.ldexp(2.0, 2 * (N_CELLS - 1 - last + LOWEST_CELL))
     return scales, lowest, highest
+
+
+def _beside_shared_values(kept, counts, noise, tail, usual):
+    """Return the counts that tell spreads: `kept`, or those of rows beside a value that is shared.
+
+    Two cells next to each other may surely have rows where neither of them has, and rows that are
+    not seen may be what a tail lacks.
+    """
+    seen, first = kept.sum(axis=1, keepdims=True), np.arange(N_CELLS - 1)
+    wanted = np.maximum(seen - tail, seen / 2)
+    cell = (kept.cumsum(axis=1) <= wanted).sum(axis=1, keepdims=True)
+    # of columns of which nothing is seen in one cell all pairs are looked at
+    cell[seen == 0] = -N_CELLS
+    pairs, surely = counts[:, 1:] + counts[:, :-1], _SURE_PAIR * math.sqrt(2) * noise
+    low = np.where(first <= cell + 1, kept[:, :-1], 0.0).sum(axis=1, keepdims=True)
+    next_to = np.where(first == cell + 1, pairs, 0.0).max(axis=1, keepdims=True)
+    beyond = usual & (first > cell + 2) & (low < _SHARED_TAILS * tail) & (next_to < surely)
+    beyond &= pairs > np.maximum(surely, tail)
+    start = np.where(beyond, pairs, 0.0).argmax(axis=1)[:, None]
+    two = np.abs(np.arange(N_CELLS) - start - 0.5) < 1
+    found = np.where(two, np.maximum(counts, 0.0), 0.0)
+    return np.where(beyond.any(axis=1, keepdims=True), found, kept)

@@ -247,7 +247,8 @@ class SearchedScales:
         query = MagnitudeCells((*targets, *first), self._places, entries)
         paid, noise = self._prepaid(curator, query, self._n_counted)
         counts, noise = query.by_number(curator.release(query, paid), noise)
-        found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows)
+        around = d * (self._has_origins and self.medians_first)
+        found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows, around)
         if d:
             spans, unseen, around = found[-d:], np.ones(d), (counts[-d:], noise[-d:])
             if not self.medians_first:
@@ -337,7 +338,7 @@ class SearchedScales:
         query = MagnitudeCells((Columns(origin),), np.resize(np.flatnonzero(away), d))
         spans, counts, noise = spans.copy(), counts.copy(), noise.copy()
         counts[away], noise[away] = own = query.by_number(curator.release(query, paid), scale)
-        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows)
+        spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows, len(own[0]))
         return origin, least, spans, (counts, noise)
 
     def _origins(self, curator, wanted, paid, prior=None):

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
-from skdp import DPLpRegressor, papers, solvers
+from skdp import DPLpRegressor, DPRidge, papers, solvers
 from skdp._groups import PARTS
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import SquaredLoss
@@ -984,6 +984,48 @@ def test_scales_are_read_off_noisy_cells():
         assert (scales <= highest).all()
     released = 1e6 * rng.normal(size=query.size)
     assert np.isnan(scales_in_cells(*query.by_number(released, 1e6), 1000)).all()
+
+
+def test_the_distance_to_a_value_that_many_rows_share_is_no_spread():
+    rng = np.random.default_rng(0)
+    n = 2000
+    X = 2 * np.abs(rng.normal(size=(n, 6)))
+    X[: n // 2, 0], X[: n // 2, 1] = 1e-5, 0.0
+    # less than a tail elsewhere; no gap between; a part far away; nothing
+    X[: 17 * n // 20, 2] = 1e-5
+    X[: n // 2, 3] = 4.0 ** rng.uniform(-4.0, 1.0, n // 2)
+    X[: n // 10, 4] = 1e5
+    X[:, 5] = 0.0
+    query = MagnitudeCells((Columns(np.zeros(6)),), np.arange(6))
+    exact, taken = query.evaluate(admit(X, np.zeros(n))), []
+    for noise in (1e-3, *[80.0] * 20):
+        released = query.by_number(exact + noise * rng.normal(size=query.size), noise)
+        plain, (scales, *ends) = (scales_in_cells(*released, n / 4, k) for k in (0, 6))
+        # the median of the others
+        assert (np.abs(np.log(scales[:2] / 1.35)) < math.log(5.0)).all()
+        assert (ends[0][:2] <= scales[:2]).all()
+        assert (scales[:2] <= ends[1][:2]).all()
+        np.testing.assert_array_equal(scales[2:], plain[0][2:])
+        # the last numbers alone are distances
+        apart = scales_in_cells(*released, n / 4, 5)[0]
+        np.testing.assert_array_equal(apart, [plain[0][0], *scales[1:]])
+        taken.append(plain[0][0])
+    # the fault: where fewer than a tail are seen of the others
+    assert min(taken) < 1e-4
+
+
+def test_columns_of_which_half_of_the_rows_share_a_value_have_units():
+    rng = np.random.default_rng(1)
+    X, units = rng.normal(size=(5000, 40)), np.exp(rng.normal(size=40))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    y = X.sum(axis=1)
+    # medians of all columns first, and of those alone that are away from 0
+    first = DPRidge(1.0, random_state=0).fit(units * np.abs(X[:3000]), y[:3000])
+    away = DPLpRegressor(1.0, random_state=0).fit(units * (X + 5.0), y)
+    for model in (first, away):
+        ratio = model.feature_scale_ / units
+        # .01 and .001 where the distance to the value is taken for a spread
+        assert ratio.min() > 0.1, (type(model).__name__, np.sort(ratio))
 
 
 def test_places_of_a_number_are_averaged():
