@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """With a public label set, a label that is not in it is a null row, whatever it is."""
 
+import math
 import warnings
 
 import numpy as np
@@ -166,6 +167,20 @@ def test_rows_of_which_hardly_one_has_a_label_are_doubted_by_released_numbers():
         for data in (rows, sparse.csr_array(rows)):
             with pytest.warns(NoisyEstimateWarning, match="a label that is none of classes"):
                 model.fit(data, labels)
+
+
+def test_rows_of_which_none_has_a_label_are_doubted_under_a_norm():
+    rows = RNG.uniform(-1, 1, size=(20_000, 8)) / math.sqrt(8)
+    labels = np.where(rows[:, 0] > 0, " >50K", " <=50K")
+    for data in (rows, sparse.csr_array(rows)):
+        model = DPLogisticRegression(classes=["<=50K", ">50K"], data_norm=1.0)
+        with pytest.warns(NoisyEstimateWarning, match="Compare classes|compare classes"):
+            model.fit(data, labels)
+        model.set_params(classes=[" <=50K", " >50K"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(data, labels)
+            model.plan(n_samples=20_000, n_features=8)
 
 
 def test_labels_are_not_doubted_where_rows_are_too_long_to_be_seen():

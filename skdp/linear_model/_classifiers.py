@@ -558,7 +558,8 @@ class PrivateLinearClassifier(
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             weights = weights if counts is None else counts.run(curator)
-            coef, self._link, n_steps = plan.solution(curator)
+            known = doubts if given or kept else None
+            coef, self._link, n_steps = plan.solution(curator, known)
             coef = centered_classes(coef)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(

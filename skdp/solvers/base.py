@@ -176,13 +176,15 @@ class Fit:
         priced = tuple(epsilon for epsilon, _, _ in self.problem.priced)
         return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
-    def solution(self, curator):
+    def solution(self, curator, doubts=None):
         """Return coefficients, the length of a typical row in clipping norms, or None, and steps.
 
         Parameters
         ----------
         curator : Curator
             Holds the rows; `run` releases from it.
+        doubts : Doubts, default=None
+            Takes note if released numbers say that next to no row counts, under a public norm.
         """
         found = self.run(curator)
         found = found if isinstance(found, tuple) else (found, None)

@@ -168,6 +168,9 @@ class Preconditioned(Solver):
 
 # The second moments of the rows.
 
+# a mean square of lengths within so many deviations of its noise is next to nothing, where noise
+# would show that of rows of a quarter of the norm
+_NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
 # of more columns of dense rows, and of CSR rows, squares are released and no products. With those
@@ -842,11 +845,13 @@ class PreconditionedFit(Fit):
         """The moments, and one a step, at most."""
         return 1 + self.n_iter
 
-    def run(self, curator):
+    def solution(self, curator, doubts=None):
         """Release the moments, map the rows, and descend along released gradients."""
         problem = self.problem
         released = curator.release(self.moments, GaussianMechanism(self.mu_moments))
         stated = self.moments.sensitivity(problem.adjacency, problem.n_rows).l2
+        if doubts is not None and not problem.is_made_up:
+            self._say_of_nothing(doubts, released / problem.n_rows, stated)
         spread = estimated_spread(
             self.moments,
             released,
@@ -871,6 +876,18 @@ class PreconditionedFit(Fit):
         # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
+
+    def _say_of_nothing(self, doubts, mean, stated):
+        """Take note if the mean square of the lengths of rows is 0 but for noise that is small."""
+        squares = self.moments.matrices(mean)[1]
+        square = squares.trace() if self.moments.full else squares.sum()
+        noise = stated / self.mu_moments / self.problem.n_rows
+        if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
+            doubts.noise(
+                "next to no row counts: the mean square of their lengths, in units of data_norm, "
+                f"is below {most:.1g}. Compare classes with the labels in y, or give a smaller "
+                "data_norm."
+            )
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients.
