@@ -513,9 +513,9 @@ class PrivateLinearClassifier(
             say_of_signal(doubts, *facts, unit)
         if balanced and counts is None:
             doubts.noise(
-                f"class_weight='balanced' has no effect: noise would drown the numbers of rows of "
-                f"the classes, of {n_rows} {unit}s at epsilon={self.epsilon:.4g}. Give public "
-                "weights in a dict, or use more rows or a larger epsilon."
+                f"class_weight='balanced' has no effect: {n_rows} {unit}s at "
+                f"epsilon={self.epsilon:.4g} are too few to count the classes. Give public weights "
+                "in a dict, or use more rows or a larger epsilon."
             )
         n_before = (check is not None) + scales.n_releases + (counts is not None)
         with open_gate(

@@ -816,7 +816,7 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague, most=False
         return
     found = "took most of the budget" if most else "are mostly noise"
     if missing:
-        found = "were not searched: the data are taken to be standardised"
+        found = "were not searched, and the data were taken to be standardised"
     number = "a public number" if len(wanted) == 1 else "public numbers"
     doubts.noise(
         f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
@@ -855,19 +855,19 @@ def say_of_far(doubts, found, scale, columns, absent=False):
         what.insert(0, "X")
     if what:
         doubts.noise(
-            f"the scale of {' and of '.join(what)} lies at the end of what is searched, "
-            f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
-            "beside them. Divide by a public number, or leave out."
+            f"the scale of {' and of '.join(what)} is at the end of the search range, "
+            f"{LARGEST:.0e}: larger numbers are not distinguished, and may hide other columns. "
+            "Divide by a public number, or drop the column."
         )
     if scale is None and not len(far) and (absent or found > longest):
         # no row is so long, but a null row counts as half a row beyond any norm, and in no column
         doubts.noise(
-            "most rows seem to have a label that is none of classes, and contribute nothing: "
-            "compare classes with y."
+            "most rows seem to have a label outside classes, and contribute nothing. Compare "
+            "classes with the labels in y."
         )
 
 
-# signal to noise at which next to nothing is learned: with Gaussian noise, and without a delta
+# signal to noise below which coefficients are noise: with Gaussian noise, and without a delta
 _HOPELESS = {True: 2.0, False: 1.0}
 
 
@@ -897,9 +897,10 @@ def say_of_signal(doubts, n_rows, epsilon, delta, adjacency, n_coefs, unit="row"
     least = _HOPELESS[delta > 0]
     if signal < least:
         doubts.noise(
-            f"next to nothing can be learned: {n_rows} {unit}s at epsilon={epsilon:.4g} have a "
-            f"signal to noise of {signal:.2g} for {n_coefs} coefficients. Use some "
-            f"{math.ceil(n_rows * least / signal)} {unit}s, fewer features, or a larger epsilon."
+            f"too few {unit}s for {n_coefs} coefficients: {n_rows} {unit}s at "
+            f"epsilon={epsilon:.4g} have a signal to noise of {signal:.2g}, below "
+            f"{least:g}. Use at least {math.ceil(n_rows * least / signal)} {unit}s, fewer "
+            "features, or a larger epsilon."
         )
 
 

@@ -652,10 +652,10 @@ class DPMedian(LocationEstimator):
             ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)
         if self.data_norm is not None and self.bounds is not None:
-            doubts.promise("data_norm has no effect beside bounds: give one of them.")
+            doubts.promise("data_norm has no effect with bounds. Give only one.")
         if self.max_iter is not None and mechanism != "gradient":
             doubts.promise(
-                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps: "
+                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps. "
                 "leave it out."
             )
 

@@ -331,8 +331,8 @@ class DPConfusionMatrix(HeldOutScores):
         away = self.n_rows - float(self._counts.sum())
         if away > max(_AWAY * self.n_rows, _KNOWN * loud):
             doubts.noise(
-                f"about {away / self.n_rows:.0%} of the rows count nowhere, by the released "
-                f"counts: compare labels and predictions with classes, {self.classes_.tolist()!r}."
+                f"about {away / self.n_rows:.0%} of the rows are not counted, by the released "
+                f"counts. Compare labels and predictions with classes, {self.classes_.tolist()!r}."
             )
         lost = [
             label for label, known in zip(self.classes_, self._is_known, strict=True) if not known
@@ -340,9 +340,9 @@ class DPConfusionMatrix(HeldOutScores):
         if lost:
             listed = ", ".join(map(repr, np.array(lost).tolist()))
             doubts.noise(
-                f"noise of {self.noise:.3g} rows for each of {self._counts.shape[1]} counts drowns "
-                f"the rows of the class(es) {listed}: shares of them have intervals from 0 to 1. "
-                "Use more rows, or a larger epsilon."
+                f"the class(es) {listed} have too few rows for the noise, of {self.noise:.3g} rows "
+                f"in each of {self._counts.shape[1]} counts: their rates have intervals from 0 to "
+                "1. Use more rows, or a larger epsilon."
             )
 
     @property
@@ -884,9 +884,9 @@ class DPClassificationScores(DPConfusionMatrix):
             held = np.maximum(view._counts.sum(axis=0), 0.0)
             if float(held @ view._crowd) > _MANY * float(held.sum()):
                 doubts.noise(
-                    "most scores are too close together to be told apart: intervals of roc_auc and "
-                    "of losses allow for any order of them. Give thresholds, public numbers "
-                    "between the scores, or score with functions such as dp_log_loss."
+                    "most scores are too close together to be ordered, so the intervals of roc_auc "
+                    "and of losses allow for any order. Give public thresholds between the scores, "
+                    "or use functions such as dp_log_loss."
                 )
                 return
 

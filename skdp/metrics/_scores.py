@@ -259,9 +259,9 @@ def warn_of_seen_rows(name, estimator, X):
     """Warn if a step of an estimator was fitted to these rows; no value of them is looked at."""
     if any(was_fitted_to(part, X) for _, part in leaves(estimator)):
         warnings.warn(
-            f"{name}: the model was fitted to these rows. Scores on them are those of its memory: "
-            "too high, and intervals do not cover. What they cost adds to what the model has spent "
-            "on the same people. Keep rows aside, and score those.",
+            f"{name}: the model was fitted to these rows, so scores are too high and their "
+            "intervals are not valid. Their cost adds to what the model has spent on the same "
+            "people. Score held-out rows instead.",
             PrivacyWarning,
             stacklevel=level_of_caller(),
         )
@@ -487,8 +487,8 @@ def dp_accuracy_score(
     interval = wilson(asked, share, n_rows, noise)
     if interval[1] < _NONE_RIGHT:
         warnings.warn(
-            "dp_accuracy_score: next to no prediction is right, by what was released: y_pred must "
-            "be labels, spelt as those of y_true, and no probabilities.",
+            "dp_accuracy_score: almost no prediction is right, by the released score. y_pred must "
+            "hold labels as in y_true, not probabilities.",
             NoisyEstimateWarning,
             stacklevel=level_of_caller(),
         )
@@ -861,7 +861,7 @@ def _say_of_no_end(asked, name, interval):
     """Warn if noise may be all that targets differ by; released numbers decide."""
     if math.isinf(interval[0]):
         warnings.warn(
-            f"{type(asked).__name__}: noise may be all that the targets differ by, so that the "
+            f"{type(asked).__name__}: the variance of the targets may be noise only, so the "
             f"interval of {name} has no lower end. Give tighter bounds and a residual_bound, or "
             "use more rows or a larger epsilon.",
             NoisyEstimateWarning,

@@ -834,7 +834,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
         if spectrum[-1] < edge:
             doubts.noise(
-                "no direction of the features has more variance than noise makes: the "
+                "no direction of the features has more variance than the noise: the "
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
 
@@ -928,8 +928,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                     "constant, or depend on each other. Leave one out"
                 )
             warnings.warn(
-                f"{type(self).__name__}: intervals are infinite, for noise may have made the "
-                f"smallest eigenvalue of the features: {columns}, or use more rows or a larger "
+                f"{type(self).__name__}: intervals are infinite, because the smallest eigenvalue "
+                f"of the features may be noise only: {columns}, or use more rows or a larger "
                 "epsilon.",
                 NoisyEstimateWarning,
                 stacklevel=level_of_caller(),

@@ -447,8 +447,8 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
-            f"no word was found to be frequent in {some_of(none)}: leave out "
-            "identifiers and free text, give categories for others, or use a larger epsilon."
+            f"no frequent word was found in {some_of(none)}. Drop identifiers and free text, give "
+            "categories for other columns, or use a larger epsilon."
         )
 
 

@@ -168,8 +168,8 @@ class Preconditioned(Solver):
 
 # The second moments of the rows.
 
-# a mean square of lengths within so many deviations of its noise is next to nothing, where noise
-# would show that of rows of a quarter of the norm
+# a mean square of lengths counts as 0 within so many deviations of its noise, if that is small
+# enough to show rows of a quarter of the norm
 _NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
@@ -884,9 +884,9 @@ class PreconditionedFit(Fit):
         noise = stated / self.mu_moments / self.problem.n_rows
         if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
             doubts.noise(
-                "next to no row counts: the mean square of their lengths, in units of data_norm, "
-                f"is below {most:.1g}. Compare classes with the labels in y, or give a smaller "
-                "data_norm."
+                "almost no row has an influence: the mean square of their lengths, in units of "
+                f"data_norm, is below {most:.1g}. Compare classes with the labels in y, or give a "
+                "smaller data_norm."
             )
 
     def _descend(self, curator, plan):

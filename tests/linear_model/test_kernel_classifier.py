@@ -135,7 +135,7 @@ def test_maps_are_free_and_bounds_save_the_search(kernel):
     assert known.score(X, RING) > 0.8
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "folds", "rbf", "linear"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
@@ -417,7 +417,7 @@ def test_what_lines_leave_of_several_classes_is_no_longer_than_of_two():
     assert lengths.min() < 0.9 < lengths.max() < 1 + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency, n_classes):

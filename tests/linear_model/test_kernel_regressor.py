@@ -93,7 +93,7 @@ def test_maps_are_free_and_public_units_save_the_search(kernel):
     assert (known.target_center_, known.target_scale_) == (0.0, 30.0)
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "rbf"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):

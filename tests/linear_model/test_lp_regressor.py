@@ -1153,7 +1153,7 @@ def test_few_rows_have_no_look_at_entries_far_out():
     np.testing.assert_allclose(model.predict(far), model.predict(end))
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_trace_with_a_look_attains_no_more_than_the_claim(adjacency):
     X, y = with_missing(n_rows=600)

@@ -583,7 +583,7 @@ def test_rounds_are_the_passes_of_a_fit():
     rng = np.random.default_rng(0)
     X, order = rng.uniform(-0.5, 0.5, size=(24, 2)), public_order(24)
     labels = np.array(["a", "b", "c"])[np.arange(24) % 3]
-    with pytest.warns(match="promises next to nothing"):
+    with pytest.warns(match="gives almost no privacy"):
         whole = LocalDPLogisticRegression(1e5, classes=["a", "b", "c"], batch_size=8).fit(X, labels)
     model = clone(whole)
     with pytest.raises(ValueError, match="there is no round"):

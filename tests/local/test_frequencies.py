@@ -160,7 +160,7 @@ def test_frequencies_are_brought_to_the_simplex():
 def test_a_client_is_not_told_that_one_row_says_nothing(recwarn):
     LocalDPFrequencies(2.0).fit([[1]])
     assert not recwarn
-    with pytest.warns(PrivacyWarning, match="promises next to nothing"):
+    with pytest.warns(PrivacyWarning, match="gives almost no privacy"):
         LocalDPFrequencies(50.0).fit([[1]])
 
 

@@ -178,7 +178,7 @@ def test_too_few_rows_are_said_to_be():
 
 def test_categories_that_no_row_has_are_named():
     frame = pd.DataFrame({"plan": ["a", "b"] * 400, "city": ["x", "y"] * 400})
-    with pytest.warns(NoisyEstimateWarning, match=r"next to no row has .* column\(s\) 'city', by"):
+    with pytest.warns(NoisyEstimateWarning, match=r"almost no row has .* column\(s\) 'city', by"):
         dp_describe(frame, 1.0, categories={"plan": ["a"], "city": [1, 2]})
 
 

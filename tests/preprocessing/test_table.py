@@ -273,7 +273,7 @@ def test_frequent_words_are_kept_and_others_are_one():
 def test_identifiers_without_a_name_come_out_without_features_and_with_a_warning(n):
     # in many rows every bucket holds more than noise, but none holds more than others
     table = pd.DataFrame({"key": [f"{i:x}" for i in range(n)], "age": np.arange(n) % 80})
-    with pytest.warns(NoisyEstimateWarning, match="no word was found to be frequent in 'key'"):
+    with pytest.warns(NoisyEstimateWarning, match="no frequent word was found in 'key'"):
         vectorizer = DPTableVectorizer(
             20.0, bounds={"age": (0, 80)}, curves="squares", random_state=0
         ).fit(table)
@@ -288,7 +288,7 @@ def test_a_warning_about_many_columns_names_some():
 
 
 def test_too_few_rows_for_scales_are_said_by_public_numbers():
-    with pytest.warns(NoisyEstimateWarning, match="too few rows .* 1 columns: give bounds for 'a'"):
+    with pytest.warns(NoisyEstimateWarning, match="too few rows .* 1 columns. Give bounds for 'a'"):
         DPTableVectorizer(random_state=0).fit(pd.DataFrame({"a": np.arange(50.0)}))
 
 

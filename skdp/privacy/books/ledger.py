@@ -317,7 +317,7 @@ def _times(release: Release, copies: int) -> Release | None:
             "copies", 0.0, 1.0, math.inf, math.inf, dearer.mu, epsilon, grown, noise.sampling
         )
         stated = math.inf
-    told = f"times {copies}, for so often the same row is read at most (Proposition 78)"
+    told = f"times {copies}, the most that the same row is read (Proposition 78)"
     return replace(
         release,
         stated_sensitivity=stated,

@@ -303,7 +303,7 @@ class PrivacySpent:
         if any(release.noise.law == "fits" for release in self.ledger.releases):
             lines += [f"{self.n_fits} fits, an upper bound from their budgets"]
         if self.most_copies > 1:
-            told = "a row counts up to {} times in one fit, and pays as a group of so many"
+            told = "a row counts up to {0} times in one fit, and pays like a group of {0} rows"
             lines += [told.format(self.most_copies)]
             if self.ledger.budget_heads:
                 lines += ["the shared budget was charged as if every row counted once"]
