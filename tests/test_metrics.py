@@ -979,7 +979,7 @@ def test_functions_are_called_by_their_names():
     ):
         dp_mean_squared_error(Y[:9], Y[:9], epsilon=1.0, residual_bound=1.0, budget=budget)
     for function in (dp_roc_auc_score, dp_balanced_accuracy_score):
-        with pytest.warns(NoisyEstimateWarning, match=f"^{function.__name__}: noise of"):
+        with pytest.warns(NoisyEstimateWarning, match=f"^{function.__name__}: the class"):
             function(Y[:9], Y[:9], epsilon=1.0, classes=[0, 1], budget=budget)
     names = ["dp_mean_squared_error", "dp_roc_auc_score", "dp_balanced_accuracy_score"]
     assert list(budget.to_frame()["label"]) == names

@@ -229,7 +229,7 @@ class RightRows:
     features: tuple[Any, Any]
     coefs: tuple[Any, Any]
     intercept: float
-    name = "rows that the second of two models gets right, less those of the first"
+    name = "correct rows of the second of two models minus those of the first"
     size = 1
 
     def sensitivity(self, adjacency, n_rows):
@@ -319,7 +319,7 @@ class LeftOver:
     coef: Any
     intercept: float
     residual: Any
-    name = "bends of columns, and products of two, that straight lines leave over"
+    name = "residuals of a linear model, times bends of columns and products of two"
     size = 2
 
     def sensitivity(self, adjacency, n_rows):

@@ -127,9 +127,8 @@ def held(X):
     if X.is_mapped:
         return X.whole()
     raise TypeError(
-        "mechanism='exponential' looks at all rows at once, so they must be in memory; got rows "
-        "that are read chunk by chunk. mechanism='rank', and mechanism='gradient' with "
-        "delta > 0, can do with these."
+        "mechanism='exponential' needs all rows in memory; got rows that are read chunk by chunk. "
+        "Use mechanism='rank', or mechanism='gradient' with delta > 0."
     )
 
 

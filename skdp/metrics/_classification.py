@@ -928,7 +928,7 @@ class DPClassificationScores(DPConfusionMatrix):
         """Raise if there are no probabilities, or no two classes, for a loss or a curve."""
         view = self._each[0] if self._each else self
         if probabilities and view._losses is None:
-            raise ValueError(f"{name} needs probabilities, and the scores are none.")
+            raise ValueError(f"{name} needs probabilities; these scores are not.")
         if self._each and name.endswith("curve"):
             raise ValueError(
                 f"{name} is about two classes, and there are {len(self._each)}: use "

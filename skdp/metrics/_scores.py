@@ -71,8 +71,8 @@ def apart(terms: Any) -> tuple[VectorLike | None, VectorLike | None, dict[str, A
     groups, weight = rest.pop("groups", None), rest.pop("sample_weight", None)
     if weight is not None and rest.get("max_weight") is None:
         raise ValueError(
-            "max_weight must be a public number with sample_weight: weights beyond it count as "
-            "that, and noise grows with it; got None. Do not compute it from private weights."
+            "max_weight must be a public number with sample_weight, to which weights are clipped; "
+            "got None. Noise grows with it. Do not compute it from private weights."
         )
     return groups, weight, rest
 

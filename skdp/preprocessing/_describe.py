@@ -599,7 +599,7 @@ def described_columns(X, bounds, categories):
     for name, public in given.items():
         for label in public or ():
             if label not in types:
-                raise ValueError(f"{name} has the key {label!r}, and no column is called so.")
+                raise ValueError(f"{name} has the key {label!r}, but no column has this name.")
     kept, left_out = [], []
     for i, (label, dtype) in enumerate(types.items()):
         named = any(label in (public or ()) for public in given.values())

@@ -639,11 +639,11 @@ def test_what_a_pipeline_refuses(given, message):
     ("given", "message"),
     [
         ({"bounds": {"aeg": (0, 1)}}, "bounds has the key 'aeg', .* Did you mean 'age'"),
-        ({"categories": {"x": ["a"]}}, "categories has the key 'x', and no column is called so"),
+        ({"categories": {"x": ["a"]}}, "categories has the key 'x', but no column has this name"),
         ({"bounds": {"age": (1, 1)}}, r"bounds\['age'\] must be a pair"),
         ({"bounds": {"age": 5}}, r"bounds\['age'\] must be a pair"),
         ({"bounds": {"age": ([0, 0], [1, 1])}}, r"bounds\['age'\] must be a pair"),
-        ({"bounds": {"plan": (0, 1)}}, "'plan' of type .*, which is no number: give categories"),
+        ({"bounds": {"plan": (0, 1)}}, "'plan' of type .*, which is not a number: give categories"),
         ({"bounds": {"joined": (0, 1)}}, r"bounds\['joined'\] must be a pair of dates"),
         ({"bounds": {"joined": ("2024-01-01", "2020-01-01")}}, r"bounds\['joined'\] must be"),
         ({"categories": {"plan": []}}, r"categories\['plan'\] must be None, or a list"),

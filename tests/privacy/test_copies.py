@@ -101,7 +101,7 @@ def test_gaussian_members_cost_as_many_times_mu_as_a_row_was_drawn():
     card = privacy_card(model)
     (note,) = card.to_dict()["notes"]
     assert note["kind"] == "repeated rows"
-    assert f"one counts up to {max(times)} times" in note["text"]
+    assert f"One row counts up to {max(times)} times" in note["text"]
     assert card.to_dict()["claim"]["epsilon"] == spent.epsilon
     assert "REPEATED ROWS" in card.to_markdown()
     # the hand check that a card proposes

@@ -13,8 +13,8 @@ from skdp.privacy.laws.search import DeclaredTotal
 
 #: why the epsilon of a total is infinite
 SHARED_NOISE = (
-    "infinite epsilon: fits share their noise, for they had the same random_state (noise {}). Use "
-    "random_state=None, or another seed for every fit"
+    "infinite epsilon: fits share their noise, because they had the same random_state (noise {}). "
+    "Use random_state=None, or another seed for every fit"
 )
 _NOISE = tuple(field.name for field in fields(Noise))
 
