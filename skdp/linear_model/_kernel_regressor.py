@@ -33,7 +33,7 @@ from skdp.preprocessing._public import check_gamma
 
 # length of the columns, in that of what bends
 _LINES = 0.7
-# a signal at which noise drowns all but straight lines: bent ones have columns beside them
+# below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
 # predictions and targets in units count as of that size
 _LARGEST = 1e70
