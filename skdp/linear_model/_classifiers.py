@@ -703,7 +703,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
         quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned", or
-        "accelerated" if noise would drown second moments (never for sparse rows in two classes).
+        "accelerated" if noise would hide second moments (never for sparse rows in two classes).
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
@@ -957,7 +957,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
         quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned". If
-        noise would drown second moments, it is "gd" if noise dominates, and "accelerated"
+        noise would hide second moments, it is "gd" if noise dominates, and "accelerated"
         otherwise or with more features than rows.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place

@@ -647,7 +647,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
-        drown more than straight lines. With three a function is a line, and a bend at the middle
+        hide any bend. With three a function is a line, and a bend at the middle
         knot that ends at the others.
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
@@ -684,8 +684,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
     kernel_ : {"additive", "rbf", "linear"}
-        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
-        choice found nothing nonlinear.
+        The fitted kernel: "linear" also if noise would hide any bend, or the choice found nothing
+        nonlinear.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_ : float

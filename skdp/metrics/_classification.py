@@ -170,7 +170,7 @@ class DPConfusionMatrix(HeldOutScores):
     PrivacyWarning
         If the estimator was fitted to the same rows.
     NoisyEstimateWarning
-        If noise drowns the number of rows of a class, by released numbers.
+        If a class has too few rows for the noise, by released numbers.
 
     See Also
     --------
@@ -325,7 +325,7 @@ class DPConfusionMatrix(HeldOutScores):
         self._counts, self._predicted = counts.reshape(len(classes), -1), predicted
 
     def _doubt(self, doubts):
-        """Take note of rows that count nowhere, and of classes that drown in noise."""
+        """Take note of rows that are not counted, and of classes with too few rows."""
         # the noise of all counts, and of a number of rows that was released
         loud = self.noise * (math.sqrt(self._counts.size) + 1 / self._count_share)
         away = self.n_rows - float(self._counts.sum())
@@ -581,7 +581,7 @@ class DPClassificationScores(DPConfusionMatrix):
     PrivacyWarning
         If the estimator was fitted to the same rows.
     NoisyEstimateWarning
-        If noise drowns the number of rows of a class, by released numbers: one class only, or few
+        If a class has too few rows for the noise, by released numbers: one class only, or few
         rows of one, or too small an epsilon; or if most scores are too close together.
 
     See Also
@@ -878,7 +878,7 @@ class DPClassificationScores(DPConfusionMatrix):
         self._losses = np.array(tables)
 
     def _doubt(self, doubts):
-        """Take note of classes that drown in noise, and of scores that are too close together."""
+        """Take note of classes with too few rows, and of scores that are too close together."""
         super()._doubt(doubts)
         for view in self._each or (self,):
             held = np.maximum(view._counts.sum(axis=0), 0.0)
@@ -979,7 +979,7 @@ class DPClassificationScores(DPConfusionMatrix):
         below = (np.cumsum(none) - none / 2) / n_none
         above = (np.cumsum(some[::-1])[::-1] - some / 2) / n_some
         known = bool(self._is_known.all())
-        # of rows that drown nothing is known, and 0 or 1 would look as if something were
+        # of rows that noise hides nothing is known, and 0 or 1 would look as if something were
         area = float(np.clip((below * some).sum() / n_some, 0.0, 1.0)) if known else 0.5
         gradient = np.stack([(above - area) / n_none, (below - area) / n_some])
         # of two rows of one bin, that with the second label has the larger score more often, if it

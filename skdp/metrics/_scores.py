@@ -460,7 +460,7 @@ def dp_accuracy_score(
     Warns
     -----
     NoisyEstimateWarning
-        If next to no prediction is right, by what was released: labels may be spelt in two ways.
+        If almost no prediction is right, by the released score: labels may be spelt in two ways.
 
     See Also
     --------
