@@ -178,7 +178,7 @@ def test_tables_of_text_and_numbers():
 
 def test_values_of_another_sort_are_refused_before_any_report():
     for text in (np.full((9, 1), "yes"), np.full((9, 1), "yes", dtype=object), [["yes"]] * 9):
-        with pytest.raises(ValueError, match="feature 0 are numbers, and its values text") as found:
+        with pytest.raises(ValueError, match="feature 0 are numbers, and its values are text") as found:
             LocalDPFrequencies().fit(text)
         assert "yes" not in str(found.value)
     with pytest.raises(ValueError, match="feature 1 are text, and its values numbers"):
