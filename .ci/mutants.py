@@ -237,7 +237,7 @@ MUTANTS = [
     ),
     Mutant(
         "one label of a list decides about the others", "as_stored",
-        r"return made if exact else _one_by_one\(y\)", "return made",
+        r"return made if exact else one_by_one\(y\)", "return made",
         "tests/test_strange_labels.py",
     ),
     # bounds
@@ -570,12 +570,12 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "the noise of the second moments halved", "PreconditionedFit.run",
+        "the noise of the second moments halved", "PreconditionedFit.solution",
         r"GaussianMechanism\(self\.mu_moments\)", "GaussianMechanism(2 * self.mu_moments)",
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "second moments that are used and not paid for", "PreconditionedFit.run",
+        "second moments that are used and not paid for", "PreconditionedFit.solution",
         r"curator\.release\(self\.moments, GaussianMechanism\(self\.mu_moments\)\)",
         "self.moments.evaluate(curator._admitted(None))",
         "tests/test_preconditioned.py",
@@ -1049,6 +1049,21 @@ MUTANTS = [
     Mutant(
         "groups: one fraction of a list makes one of two large identifiers", "identifiers_of",
         r"as_stored\(groups\) if", "found if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: large numbers of numpy in a list become floats", "as_stored",
+        r"isinstance\(one, Integral\)", "isinstance(one, int)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: a float of numpy is two large identifiers", "coded_identifiers",
+        r"one_by_one\(listed\) if", "groups if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: the type of one chunk joins large identifiers of another", "_joined_codes",
+        r"found\.astype\(object\) for", "found for",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(

@@ -591,9 +591,38 @@ def test_groups_that_do_not_fit_to_a_stream_are_refused(groups, error, told):
 def test_one_identifier_of_a_list_joins_no_others():
     # as floats the first two are one number
     near = [2**60, 2**60 + 1]
-    for another in (5, 0.5):
-        (n_groups, _), codes = resolve_groups([*near, another], np.zeros((3, 1)))
-        assert n_groups == len(set(codes.tolist())) == 3
+    for kind, another in ((int, 5), (int, 0.5), (np.int64, 0.5), (np.uint64, np.int64(5))):
+        groups = [*map(kind, near), another]
+        for listed in (groups, np.array(groups, dtype=object)):
+            (n_groups, _), codes = resolve_groups(listed, np.zeros((3, 1)))
+            assert n_groups == len(set(codes.tolist())) == 3
+    # of objects of numpy, one that is a float was equal to both
+    mixed = np.array([*map(np.int64, near), np.float64(2**60)], dtype=object)
+    (n_groups, _), codes = resolve_groups(mixed, np.zeros((3, 1)))
+    assert n_groups == 2
+    assert codes[0] == codes[2] != codes[1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.uint64, np.float32])
+def test_the_type_of_one_chunk_joins_no_identifiers_of_another(kind):
+    near, others = np.array([2**60, 2**60 + 1]), np.array([7, 2**60], dtype=kind)
+    _, groups = stream_chunks([(PEOPLE[:2], None, whose) for whose in (near, others)])
+    (n_groups, _), codes = resolve_groups(groups, np.zeros((4, 1)))
+    assert n_groups == len(set(codes.tolist())) == 3
+    assert codes[0] == codes[3]
+    dask = pytest.importorskip("dask")
+    frame = pytest.importorskip("dask.dataframe").from_delayed(
+        [dask.delayed(pandas_of)(whose) for whose in (near, others)],
+        meta=pandas_of(near[:0]),
+        verify_meta=False,
+    )
+    (n_groups, _), codes = resolve_groups(frame["whose"], np.zeros((4, 1)))
+    assert n_groups == len(set(codes.tolist())) == 3
+    assert codes[0] == codes[3]
+
+
+def pandas_of(whose):
+    return pytest.importorskip("pandas").DataFrame({"whose": whose})
 
 
 def test_identifiers_of_chunks_are_of_one_type():

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -333,22 +334,23 @@ def as_stored(y):
         made = np.asarray(y)
     except ValueError:
         # lists of several lengths: what they are is left to whoever looks at the values
-        return _one_by_one(y)
+        return one_by_one(y)
     if made.ndim == 2 and made.shape[1] == 1:
         return as_stored([one[0] for one in y]).reshape(-1, 1)
     if made.ndim != 1 or made.dtype.kind in "biu":
         return made
     if made.dtype.kind == "f":
-        exact = all(not isinstance(one, int) or abs(one) <= 2**53 for one in y)
+        exact = all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in y)
     else:
         exact = all(isinstance(one, str) for one in y)
-    return made if exact else _one_by_one(y)
+    return made if exact else one_by_one(y)
 
 
-def _one_by_one(y):
+def one_by_one(y):
+    """Return a list as an array of objects; numbers are those of Python, which compare exactly."""
     made = np.empty(len(y), dtype=object)
     for position, one in enumerate(y):
-        made[position] = one
+        made[position] = one.item() if isinstance(one, np.number) else one
     return made
 
 
