@@ -1062,6 +1062,11 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
+        "groups: decimals become floats", "arrow_targets",
+        r" and not exact", "",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
         "groups: the type of one chunk joins large identifiers of another", "_joined_codes",
         r"found\.astype\(object\) for", "found for",
         "tests/test_grouped_statistics.py",

@@ -138,7 +138,7 @@ _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); 
 def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
-        found = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
+        found = np.asarray(arrow_targets(groups, exact=True) if is_arrow(groups) else groups)
         # one fraction in a list would make one of two large numbers
         mixed = isinstance(groups, list | tuple) and found.ndim == 1 and found.dtype.kind == "f"
         found = as_stored(groups) if mixed else found

@@ -42,7 +42,7 @@ from skdp._rows.columns import FeatureRows, PointRows, distances_from
 from skdp._rows.linear import ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
-from skdp.io import stream_arrays, stream_chunks
+from skdp.io import stream_arrays, stream_chunks, stream_parquet
 from skdp.location._clipped_mean import BoxRows, ClippedRowSum, FarCount, RowSum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.location._median import DirectionSum, DistanceSum
@@ -619,6 +619,32 @@ def test_the_type_of_one_chunk_joins_no_identifiers_of_another(kind):
     (n_groups, _), codes = resolve_groups(frame["whose"], np.zeros((4, 1)))
     assert n_groups == len(set(codes.tolist())) == 3
     assert codes[0] == codes[3]
+
+
+def test_large_decimals_are_identifiers_of_their_own(tmp_path):
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    whose = pa.array([2**60, 2**60 + 1, 7, 2**60]).cast(pa.decimal128(38, 0))
+    path = tmp_path / "rows.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table({"x": [0.5] * 4, "g": whose}), path)
+    halves = [whose[:2], whose[2:]]
+    _, read = stream_parquet(path, groups="g")
+    _, in_chunks = stream_chunks([(PEOPLE[:2], None, half) for half in halves])
+    _, mixed = stream_chunks([(PEOPLE[:2], None, half) for half in (halves[0], [7, 2**60])])
+    series = pd.Series(whose.to_pandas(), dtype=pd.ArrowDtype(whose.type))
+    for groups in (
+        whose,
+        pa.chunked_array(halves),
+        pl.from_arrow(whose),
+        series,
+        read,
+        in_chunks,
+        mixed,
+    ):
+        (n_groups, _), codes = resolve_groups(groups, np.zeros((4, 1)))
+        assert n_groups == len(set(codes.tolist())) == 3
+        assert codes[0] == codes[3]
+    with pytest.raises(ValueError, match="missing identifiers"):
+        resolve_groups(pa.array([1, None]).cast(pa.decimal128(38, 0)), np.zeros((2, 1)))
 
 
 def pandas_of(whose):
