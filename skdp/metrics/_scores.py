@@ -863,10 +863,10 @@ def _say_of_targets(asked, name, interval, inside, noise):
     Released numbers decide: `inside` is how far their mean, in units of half the bounds, or all of
     them, as a part, are from an end; `noise` is the standard deviation of the noise in it.
     """
-    if inside <= 2 * noise <= 0.2:
+    if inside <= 2 * noise <= 0.02:
         told = (
-            f"the targets lie at an end of bounds, to which they are clipped, or beyond: {name} "
-            "says next to nothing of them. Give bounds that hold them."
+            "the targets lie at an end of bounds, or beyond, and are clipped, or bounds are far too "
+            f"wide: {name} says next to nothing of them. Give bounds that hold them closely."
         )
     elif math.isinf(interval[0]):
         told = (
