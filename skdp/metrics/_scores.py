@@ -865,8 +865,8 @@ def _say_of_targets(asked, name, interval, inside, noise):
     """
     if inside <= 2 * noise <= 0.02:
         told = (
-            "the targets lie at an end of bounds, or beyond, and are clipped, or bounds are far too "
-            f"wide: {name} says next to nothing of them. Give bounds that hold them closely."
+            "the targets lie at an end of bounds, or beyond, and are clipped, or bounds are far "
+            f"too wide: {name} says next to nothing of them. Give bounds that hold them closely."
         )
     elif math.isinf(interval[0]):
         told = (
