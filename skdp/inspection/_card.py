@@ -504,7 +504,8 @@ def _entry(release):
 
 
 def _composition(ledger, delta):
-    deltas = sorted({*DELTAS, delta})
+    # a sum of shares is not quite the delta that was asked for
+    deltas = sorted({*(d for d in DELTAS if upward(d) != upward(delta)), delta})
     return {
         "method": composition(ledger),
         "gdp": ledger.gdp,

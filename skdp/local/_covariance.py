@@ -144,7 +144,9 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
 
     Errors. Proposition 67: the estimate is unbiased. For the uncentered moment, the root mean
     squared error in the Frobenius norm is at most ``data_norm^2 (1 + (d + 1) s) / sqrt(n)``, s
-    being the variance of the noise.
+    being the variance of the noise. It is the covariance of clipped rows: if the trace of
+    `covariance_` and the square of the length of `location_` together are near ``data_norm**2``,
+    next to all rows are that long or were clipped to it, and a larger `data_norm` may be right.
 
     References
     ----------
