@@ -445,8 +445,8 @@ class ClippedGradient:
     loss : LogisticLoss or SoftmaxLoss
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     slack : float, default=0.0
         Bound on the rounding error in the change of the sum, as a fraction of `clip`, for rows
         that are summed as differences of longer ones.

@@ -225,8 +225,8 @@ class SparseGradient:
     loss : object
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     intercept : bool
         Whether the last coefficient is an intercept: every batch changes it, even an empty one,
         and it does not decay.

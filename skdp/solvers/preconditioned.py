@@ -81,8 +81,7 @@ class Preconditioned(Solver):
     multiplied by a number of at most 1, and the intercept follows the share of a class (:ref:`how
     <believed-odds>`).
 
-    Dense rows in memory are copied once, in double precision, if that takes
-    less than 256 MiB.
+    Dense rows in memory are copied once, in double precision, if that takes less than 256 MiB.
 
     Two classes and the logistic loss need fewer steps, at the same price. With products there are
     24, whose length along each direction follows from its estimated variance and the noise, or 16
@@ -333,7 +332,7 @@ class Spread:
     turned: bool
 
     def matrix(self, values):
-        """Return the matrix with these eigenvalues, or the diagonal of a diagonal matrix."""
+        """Return the matrix with these eigenvalues, or its diagonal if it is diagonal."""
         if self.directions is None:
             return values
         made = (self.directions * values) @ self.directions.T

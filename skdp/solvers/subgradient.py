@@ -19,9 +19,9 @@ convexity: the mean excess is at most ``(2R)^2 / (2 s K) + s G^2 / 2``, since tw
 of the ball are at most 2R apart. With s as above and K >= T/2 that is at most
 ``2 R G / sqrt(T) + R G / sqrt(T)``. Convexity again for the average.
 
-Theorem (strong convexity). If l2 > 0, step sizes ``2 / (l2 (t + 1))``, t = 1, ..., T, and
-the average with weights proportional to t have an expected excess of at most
-``2 G^2 / (l2 (T + 1))`` (Lacoste-Julien, Schmidt and Bach 2012).
+Theorem (strong convexity). If l2 > 0, step sizes ``2 / (l2 (t + 1))``, t = 1, ..., T, and the
+average with weights proportional to t have an expected excess of at most ``2 G^2 / (l2 (T + 1))``
+(Lacoste-Julien, Schmidt and Bach 2012).
 
 The plan has the schedule with the smaller bound.
 """
