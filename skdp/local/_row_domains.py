@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public domains of rows that report, what rows report of themselves, and the units of reports.
+"""Public domains of reporting rows, their vectors, and the units of reports.
 
-A domain says what a row is brought into before it reports, and which vector it reports. It is made
-of public parameters alone, which a server sends to clients: `plain` returns them as plain data, and
-`of_plain` makes the domain of these. In this order: balls, boxes, categories, gradients.
+A domain determines the map of a row before its report, and the reported vector. It has public
+parameters only, which a server sends to clients: `plain` returns them as plain data, and
+`of_plain` is the inverse. In this order: balls, boxes, categories, gradients.
 """
 
 import math
@@ -314,7 +314,7 @@ class GradientVectors:
 
     @property
     def name(self):
-        """What is reported."""
+        """Name of the reported vectors."""
         return f"gradients of {type(self.loss).__name__}"
 
     def vectors(self, chunk):

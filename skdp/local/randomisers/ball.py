@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local randomisers of vectors in the unit ball, made of one of unit vectors.
+"""Local randomisers of vectors in the unit ball, from a randomiser of unit vectors.
 
 `Lift` adds an entry, `Flip` reverses directions at random (Duchi, Jordan and Wainwright 2018), and
-`Product` reports direction and length separately (Bhowmick et al. 2018). Below them stands the best
-choice for a budget.
+`Product` reports direction and length separately (Bhowmick et al. 2018). The best choice for a
+budget follows below.
 """
 
 import math
@@ -72,13 +72,13 @@ class NoisyVectors(Randomiser):
         return self.unit.longest * LENGTH_ROUNDING
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent: those of the direction's."""
+        """Return the number of bits of a message with one report, as for the direction."""
         return self.unit.message_bits(number_bits, self.n_dims if n_entries is None else n_entries)
 
 
 @dataclass(frozen=True)
 class Lift(NoisyVectors):
-    """The vector gets one more entry, with which its length is 1.
+    """The vector with an additional entry that makes its length 1.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Lift(NoisyVectors):
         return np.logaddexp(*sides) - math.log(2.0)
 
     def given(self, source):
-        """Draw what of a report everybody may know; see `Randomiser`.
+        """Draw the public part of a report; see `Randomiser`.
 
         If there is anything, the entry that is left out of a report counts as known too.
         """
@@ -170,7 +170,7 @@ def lifted(rows):
 
 @dataclass(frozen=True)
 class Flip(NoisyVectors):
-    """The direction, turned round with a probability that gives the right mean.
+    """The direction, reversed at random with the correct mean.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class Flip(NoisyVectors):
             return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
 
     def given(self, source):
-        """Draw what of a report everybody may know; see `Randomiser`."""
+        """Draw the public part of a report; see `Randomiser`."""
         unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
             return super().given(source)
@@ -283,7 +283,7 @@ class Product(NoisyVectors):
         return self.bound
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent; the length is multiplied in."""
+        """Return the number of bits of a message with one report; the length is multiplied in."""
         return Randomiser.message_bits(self, number_bits, n_entries)
 
     def log_law(self, reports, vector):
@@ -333,7 +333,7 @@ def product(epsilon, n_dims, epsilon_norm, n_cells):
     Returns
     -------
     parameters : Product
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
     """
     epsilon = check_local_epsilon(epsilon)
     if not 0.0 < epsilon_norm < epsilon:

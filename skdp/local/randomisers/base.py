@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The base class of local randomisers, and the arithmetic that they share.
+"""Base class of local randomisers, and shared arithmetic.
 
-A randomiser is one frozen dataclass: its fields are public parameters, and its methods say what
-a report costs, how large it can be, and how it is drawn. Below the base classes stand the budget
-of two densities, lengths and directions of rows, and random words made into numbers, coins,
+A randomiser is one frozen dataclass: its fields are public parameters, and its methods give the
+price, the bound and the draw of a report. The base classes are followed by the budget of two
+densities, lengths and directions of rows, and conversions of random words to numbers, coins,
 positions and vectors.
 """
 
@@ -34,10 +34,10 @@ BELOW_ONE = 1.0 - 2.0**-53
 
 
 class Randomiser:
-    """Base of all local randomisers.
+    """Base class of all local randomisers.
 
     A subclass has `epsilon`, the budget of one report, and `n_dims`, the number of entries of a
-    row; it implements `bound` and `randomise`, and whatever it does otherwise than this class.
+    row; it implements `bound` and `randomise`, and overrides other methods as needed.
     """
 
     #: whether the law of reports is exact, and not only up to the rounding of floats
@@ -84,7 +84,7 @@ class Randomiser:
         return self.randomise
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent.
+        """Return the number of bits of a message with one report.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Randomiser:
         return self.log_law(reports, first) - self.log_law(reports, second)
 
     def given(self, source):
-        """Draw what of a report everybody may know, such as a rotation; return what is left.
+        """Draw the public part of a report, such as a rotation; return the rest.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Randomiser:
         Parameters
         ----------
         message : bytes
-            From anybody.
+            Data from any source.
         grid : float
             As for `packed`.
 

@@ -307,7 +307,7 @@ def optimal_privunit_cube(epsilon: float, n_dims: int) -> PrivUnitCube:
     Returns
     -------
     parameters : PrivUnitCube
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

@@ -221,7 +221,7 @@ def optimal_privunit(epsilon: float, n_dims: int) -> PrivUnit:
     Returns
     -------
     parameters : PrivUnit
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

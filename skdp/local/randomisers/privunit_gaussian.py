@@ -169,7 +169,7 @@ def optimal_privunit_gaussian(epsilon: float, n_dims: int | None = None) -> Priv
     Returns
     -------
     parameters : PrivUnitG
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

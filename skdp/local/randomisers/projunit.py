@@ -174,7 +174,7 @@ class ProjUnit(UnitRandomiser):
         return math.sqrt(self.n_rotated / self.n_kept) / self.scale * LENGTH_ROUNDING
 
     def message_bits(self, number_bits=32, n_entries=None, seed_bits=128):
-        """Return how many bits a report takes when it is sent.
+        """Return the number of bits of a message with one report.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ def projunit(
     Returns
     -------
     parameters : ProjUnit
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class LocalReports:
         every row of a chunk, computed from that row and public numbers alone. A null row has
         the vector of zeros.
     randomiser : Randomiser
-        Makes the reports. Vectors outside of its domain are brought into it.
+        Randomiser of reports. Vectors outside of its domain are brought into it.
     by_content : bool, default=False
         Whether seeded noise is a function of the seed and the row, whatever rows come before.
         Without a seed this changes nothing.

@@ -264,7 +264,7 @@ def best_subsets(epsilon, sizes):
     Returns
     -------
     randomiser : CategorySubsets
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----
