@@ -110,7 +110,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         X_reported : ndarray of shape (n_samples, n_features)
-            Reports in float64. From now on `transform` returns rows WITHOUT NOISE, unless
+            Reports in float64. From now on `transform` returns rows IN THE CLEAR, unless
             ``new_rows="randomise"``.
 
         Raises
@@ -276,7 +276,7 @@ class PrivUnitPrivatizer(ReportingTransformer):
         only for "product"); or have a fair coin ("half").
     new_rows : {"auto", "randomise", "keep"}, default="auto"
         Behaviour of `transform`. "randomise": it always reports. "keep": it never reports, only
-        `fit_transform` does. "auto": it reports after `fit`, and returns rows WITHOUT NOISE after
+        `fit_transform` does. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
     budget : PrivacyBudget, default=None
         A budget shared by several calls. Each call that reports is charged epsilon before it reads
@@ -330,8 +330,8 @@ class PrivUnitPrivatizer(ReportingTransformer):
     on the same rows spends `epsilon` again, and is on `ledger_`. In a pipeline, training calls
     `fit_transform`, which reports. After that, rows for predictions pass unchanged, only scaled or
     clipped into the domain, because noise would spoil predictions without protecting training
-    rows. THE DANGER: after `fit_transform`, `transform` returns its rows WITHOUT NOISE, rows of
-    the training set too. Never publish its result; ``new_rows="randomise"`` excludes this. A
+    rows. THE DANGER: after `fit_transform`, `transform` returns its rows IN THE CLEAR, rows of the
+    training set too. Never publish its result; ``new_rows="randomise"`` excludes this. A
     cross-validation refits, and every fit spends: with k folds a row reports k - 1 times, and more
     often in a search, each time on the ledger of another clone. Add them up, or report once and
     cross-validate on the reports. A privatizer pickled into another process counts its reports
@@ -616,7 +616,7 @@ class ScalarPrivatizer(ReportingTransformer):
         of the distance of the bounds, from 1e-6 to 1. None is a tenth.
     new_rows : {"auto", "randomise", "keep"}, default="auto"
         Behaviour of `transform`. "randomise": it always reports. "keep": it never reports, only
-        `fit_transform` does. "auto": it reports after `fit`, and returns rows WITHOUT NOISE after
+        `fit_transform` does. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
     budget : PrivacyBudget, default=None
         A budget shared by several calls. Each call that reports is charged epsilon before it reads
@@ -658,7 +658,7 @@ class ScalarPrivatizer(ReportingTransformer):
 
     Which call reports is as for `PrivUnitPrivatizer`. After `fit`, every call of `transform`
     reports and spends again. After `fit_transform`, the call of a training pipeline, `transform`
-    returns rows WITHOUT NOISE, only clipped to the bounds. Never publish these;
+    returns rows IN THE CLEAR, only clipped to the bounds. Never publish these;
     ``new_rows="randomise"`` excludes this. A cross-validation refits, and every fit spends.
 
     Reports are outside of the bounds, for small budgets far outside: otherwise they would be

@@ -160,8 +160,7 @@ class Ledger(Record):
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of all full Gaussian releases, for the row with the largest
-        price."""
+        """Gaussian-DP parameter of all full Gaussian releases, for the row that pays most."""
         return self._unless_shared(self._alone.mu)
 
     @property
