@@ -590,8 +590,8 @@ class TelescopedGradient:
     loss : object
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     step : int or None
         Number of the coins that assign rows to the halves; None for the batch without halves.
     measurement : Measurement or None, default=None

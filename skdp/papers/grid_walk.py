@@ -93,11 +93,10 @@ def grid_walk_steps(
 
     Notes
     -----
-    A third of `epsilon` is spent on the mechanism itself, the rest on the distance
-    between the end of the walk and the stationary law. For this the walk must mix in
-    *multiplicative* distance, on a grid whose cells are so fine that the density is
-    nearly constant on each, and the bound on its mixing time is the inverse square of
-    its conductance.
+    A third of `epsilon` is spent on the mechanism itself, the rest on the distance between the end
+    of the walk and the stationary law. For this the walk must mix in *multiplicative* distance, on
+    a grid whose cells are so fine that the density is nearly constant on each, and the bound on
+    its mixing time is the inverse square of its conductance.
 
     Stopping earlier voids the guarantee: a walk within total variation distance t of its law gives
     (epsilon, (1 + e^epsilon) t)-differential privacy at best, and without a proof of mixing it

@@ -15,9 +15,9 @@ K = ceil(T/2) iterates has an expected excess objective of at most ``3 R G / sqr
 
 Proof. A projected step s from w towards g obeys ``|w' - w*|^2 <= |w - w*|^2
 - 2 s <g, w - w*> + s^2 |g|^2``. Sum over the K iterates, take expectations, and use
-convexity: the mean excess is at most ``(2R)^2 / (2 s K) + s G^2 / 2``, since two points
-of the ball are at most 2R apart. With s as above and K >= T/2 that is at most
-``2 R G / sqrt(T) + R G / sqrt(T)``. Convexity again for the average.
+convexity: the mean excess is at most ``(2R)^2 / (2 s K) + s G^2 / 2``, since two points of the
+ball are at most 2R apart. With s as above and K >= T/2 that is at most ``2 R G / sqrt(T) + R G /
+sqrt(T)``. Convexity again for the average.
 
 Theorem (strong convexity). If l2 > 0, step sizes ``2 / (l2 (t + 1))``, t = 1, ..., T, and the
 average with weights proportional to t have an expected excess of at most ``2 G^2 / (l2 (T + 1))``
