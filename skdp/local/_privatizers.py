@@ -444,7 +444,7 @@ def unit_randomiser(privatizer, n_features):
     Returns
     -------
     randomiser : Randomiser
-        Its `epsilon` is at most that of the privatizer.
+        Randomiser with an `epsilon` of at most the `epsilon` of the privatizer.
 
     Raises
     ------

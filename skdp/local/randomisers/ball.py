@@ -53,11 +53,11 @@ class NoisyVectors(Randomiser):
     """
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         raise NotImplementedError
 
     def mean_squared_error(self, norm):
-        """Return the mean of the squared distance of a report from a vector of that norm."""
+        """Return the mean squared distance of a report from a vector of the given norm."""
         along, across = self.variances(norm)
         return along + (self.n_dims - 1) * across
 
@@ -87,9 +87,9 @@ class Lift(NoisyVectors):
 
     Notes
     -----
-    The report is the first d entries of that of ``(w, sqrt(1 - |w|^2))``; leaving an entry out
-    costs nothing. Covariance ``s I + (c/m - 1) w w'``, which does not depend on w at the best
-    parameters.
+    The report is the first d entries of the report of ``(w, sqrt(1 - |w|^2))``; leaving an entry
+    out costs nothing. Its covariance is ``s I + (c/m - 1) w w'``, which does not depend on w at
+    the best parameters.
     """
 
     unit: UnitRandomiser
@@ -108,15 +108,14 @@ class Lift(NoisyVectors):
         return self.unit.epsilon
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         across = self.unit.noise_variance
         return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
     def log_law(self, reports, vector):
         """Return the logarithms of the densities of reports; see `Randomiser`.
 
-        The entry that is left out has one of two signs on a sphere, and is normal for
-        `PrivUnitG`.
+        The omitted entry has one of two signs on a sphere, and is normal for `PrivUnitG`.
         """
         (long,) = lifted(np.atleast_2d(vector))
         if isinstance(self.unit, PrivUnitG):
@@ -137,7 +136,7 @@ class Lift(NoisyVectors):
     def given(self, source):
         """Draw the public part of a report; see `Randomiser`.
 
-        If there is anything, the entry that is left out of a report counts as known too.
+        If there is a public part, the omitted entry of a report counts as public too.
         """
         unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
@@ -155,7 +154,7 @@ class Lift(NoisyVectors):
 
 
 def lifted(rows):
-    """Return rows with one more entry, with which their length is 1."""
+    """Return rows with an additional entry that makes their length 1."""
     lengths = row_lengths(rows)
     made = np.empty((len(rows), rows.shape[1] + 1))
     made[:, :-1] = rows
@@ -179,9 +178,9 @@ class Flip(NoisyVectors):
 
     Notes
     -----
-    The report is that of ``w/|w|`` with probability ``(1 + |w|) / 2`` and of its opposite
-    otherwise (Duchi, Jordan and Wainwright 2018); of a zero vector it is that of a random
-    direction. Its length is 1/m, and the second moment ``s I + (c/m) u u'``.
+    The report is the report of ``w/|w|`` with probability ``(1 + |w|) / 2`` and of its opposite
+    otherwise (Duchi, Jordan and Wainwright 2018); a zero vector reports a random direction. Its
+    length is 1/m, and its second moment is ``s I + (c/m) u u'``.
     """
 
     unit: UnitRandomiser
@@ -197,7 +196,7 @@ class Flip(NoisyVectors):
         return self.unit.epsilon
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         across = self.unit.noise_variance
         return across + self.unit.stretch - check_norm(norm) ** 2, across
 
@@ -243,9 +242,9 @@ class Product(NoisyVectors):
 
     Notes
     -----
-    Section 4 of Bhowmick et al. (2018). The two budgets add up. With V the variance of the length
-    the second moment is ``(|w|^2 + V) (s I + (c/m) u u')``. Negative lengths occur and must
-    stay, or the mean would change. A zero vector takes a random direction.
+    Section 4 of Bhowmick et al. (2018). The two budgets add up. With variance V of the length, the
+    second moment is ``(|w|^2 + V) (s I + (c/m) u u')``. Negative lengths occur and must be kept,
+    or the mean would change. A zero vector takes a random direction.
     """
 
     unit: PrivUnit
@@ -266,7 +265,7 @@ class Product(NoisyVectors):
         return math.nextafter(self.unit.epsilon + self.grid.epsilon, math.inf)
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         norm = check_norm(norm)
         square = norm**2 + float(self.grid.variance(norm))
         across = square * self.unit.noise_variance
@@ -289,7 +288,7 @@ class Product(NoisyVectors):
     def log_law(self, reports, vector):
         """Return the logarithms of the densities of reports; see `Randomiser`.
 
-        A length and its opposite are told apart by nothing but the direction.
+        Only the direction distinguishes a length from its opposite.
         """
         reported = row_lengths(reports) * self.unit.scale
         length = row_lengths(np.atleast_2d(vector))
@@ -326,7 +325,7 @@ def product(epsilon, n_dims, epsilon_norm, n_cells):
     n_dims : int
         Dimension of the vectors.
     epsilon_norm : float
-        The part of it that is for the length.
+        Part of the budget for the length.
     n_cells : int
         Number of equal cells of the grid of lengths.
 
@@ -369,14 +368,14 @@ def best_product(epsilon: float, n_dims: int, norm: float, spread: float = 0.0) 
         In [0, 1]: a public guess of the ratio of the norms to the largest norm.
     spread : float, default=0.0
         In [0, 1]. The mean error over norms from ``norm (1 - spread)`` to ``norm (1 + spread)``,
-        and at most 1, is minimised. With 0 the best grid often has a level at that very norm,
-        and is less good for others.
+        and at most 1, is minimised. With 0 the best grid often has a level at exactly this norm,
+        and is worse for other norms.
 
     Returns
     -------
     parameters : Product
-        The split is tried on a grid of fractions and then refined; for each, the best number
-        of cells is found among all that can be best.
+        The split is tried on a grid of fractions and then refined; for each split, the best number
+        of cells is found.
 
     Examples
     --------
@@ -427,7 +426,8 @@ def best_ball_randomiser(
     Returns
     -------
     parameters : Lift, Flip or Product
-        The errors at that norm are compared. Budgets too small to be split are not.
+        The one with the least error at that norm; `Product` is not compared at budgets too small
+        to split.
 
     Examples
     --------

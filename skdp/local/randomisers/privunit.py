@@ -47,7 +47,7 @@ from skdp.privacy.kernel.accounting import check_epsilon
 
 @dataclass(frozen=True)
 class PrivUnit(TwoDensities, UnitRandomiser):
-    """Parameters of PrivUnit, and what follows from them.
+    """PrivUnit: parameters and their consequences.
 
     Parameters
     ----------
