@@ -164,8 +164,8 @@ def to_sklearn(fitted: Any) -> Any:
             copies.update((id(step), twin) for step in steps if not isinstance(step, str))
         return deepcopy(fitted, copies)
     raise TypeError(
-        f"{called} holds an estimator of skdp, and is no pipeline, union, column transformer or "
-        "search of scikit-learn: call to_sklearn of the fitted estimators within."
+        f"{called} holds an estimator of skdp, but is not a pipeline, union, column transformer or "
+        "search of scikit-learn. Call to_sklearn on the fitted estimators in it."
     )
 
 

@@ -15,8 +15,7 @@ Every ``fit`` reads in this order:
 BLAS to one thread while releases are computed, and leaves `ledger_` and `privacy_spent_` on
 the estimator. The curator and the rows in it are dropped with the block.
 
-What is doubtful about a fit, by public and released numbers, is said in one warning when the gate
-closes.
+When the gate closes, one warning has all doubts about the fit, by public and released numbers.
 """
 
 import math
@@ -35,7 +34,7 @@ from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.curator import Curator
 from skdp.privacy.kernel.errors import level_of_caller
 
-# more than this many notes say nothing to anybody
+# progress is reported at most so many times
 _MOST_TICKS = 100
 # seconds after which a fit shows a bar, and how wide that is
 _LONG = 2.0
@@ -51,7 +50,7 @@ def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency, at_most=
     )
 
 
-# epsilon beyond which a promise is hardly one; rows, and rows times epsilon, that tell nothing
+# epsilon above which a fit is hardly private; rows, and rows times epsilon, that are too few
 _LOOSE, _HANDFUL, _NOTHING = 20.0, 5, 10.0
 
 
@@ -85,21 +84,21 @@ class Doubts:
         """Take note of what is doubtful about any estimator."""
         if delta and delta * n_rows >= 1:
             self.promise(
-                f"delta={delta:.4g} is not below 1 / {n_rows}, one over the number of {unit}s: a "
-                f"mechanism may then publish a whole {unit}. Give a delta below {0.1 / n_rows:.0e}."
+                f"delta={delta:.4g} is not below 1 / {n_rows}, one over the number of {unit}s: "
+                f"it allows a release of whole {unit}s. Give a delta below {0.1 / n_rows:.0e}."
             )
         if epsilon > _LOOSE:
             self.promise(
-                f"epsilon={epsilon:.4g} promises next to nothing: what is released may be "
+                f"epsilon={epsilon:.4g} gives almost no privacy: an outcome may be "
                 f"{math.exp(min(epsilon, 700.0)):.0e} times as probable with a {unit} as without "
                 f"it. Give an epsilon of at most {_LOOSE:.0f}, usually 0.1 to 8."
             )
         few = n_rows < _HANDFUL or n_rows * epsilon < _NOTHING
         if few and self._kind is not NoisyEstimateWarning:
             self.noise(
-                f"{n_rows} {unit}{'s' * (n_rows != 1)} at epsilon={epsilon:.4g} can tell next to "
-                f"nothing: use more {unit}s, or a larger epsilon. Some hundreds over epsilon are "
-                "the least for most estimators."
+                f"with {n_rows} {unit}{'s' * (n_rows != 1)} at epsilon={epsilon:.4g}, the result "
+                f"is mostly noise. Use more {unit}s or a larger epsilon: most estimators need at "
+                f"least some hundreds of {unit}s, divided by epsilon."
             )
         for assumed in assumptions:
             self.promise(f"assumed public: {assumed}.")
@@ -152,7 +151,7 @@ class Progress:
             self._draw()
 
     def announce(self, *facts):
-        """Say in one line what is about to be done, if that is wished."""
+        """Print the headline, if `verbose`."""
         if self._estimator.verbose:
             print(headline(self._name, self._total, *facts))
 

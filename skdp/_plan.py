@@ -34,7 +34,7 @@ OUTLOOKS = (
     (50.0, "usually within a point of the fit without privacy, at worst five below it"),
     (10.0, "usually four points below the fit without privacy, at worst twelve"),
     (2.0, "usually thirteen points below the fit without privacy, at worst twenty-two"),
-    (0.0, "next to nothing will be learned"),
+    (0.0, "mostly noise: almost nothing will be learned"),
 )
 
 

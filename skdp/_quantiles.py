@@ -1347,8 +1347,8 @@ class DividedNumbers:
                 bits += ~(bits >> 63) & _COUNT_BITS
                 bits &= ~_COUNT_BITS
                 bits |= parts
-        # of every number: thresholds, where what is above them begins, what is not above them, and
-        # if what lies before them is in order what so many of it count, from none to all
+        # for every number: its thresholds; where the rows above each begin; the sum of those that
+        # are not above; and, if the rows before it are in order, their cumulative counts
         ends = [-math.inf, math.inf], [0, numbers.shape[1]], [0, self._total], [None] * 3
         self._cuts = [[list(part) for part in ends] for _ in numbers]
 
@@ -1434,9 +1434,9 @@ LOWEST_CELL, _BEYOND_CELLS = -84, 84
 N_CELLS = _BEYOND_CELLS - LOWEST_CELL
 # magnitudes of columns lie in these around 1 as a rule, from 1e-7 to 1e7
 _USUAL_CELLS = 12
-# A scale is the distance to a value that many rows share, and the spread is elsewhere, if fewer
-# rows than so many tails are seen up to there, none in the two cells after it, and a tail in two
-# cells beyond these; two cells have rows if noise has not so many deviations
+# A scale may be only the distance to a value that many rows share. So it is if fewer rows than so
+# many tails lie up to it, none in the next two cells, and a tail in two cells beyond these. Two
+# cells have rows if their count is above so many deviations of the noise
 _SHARED_TAILS, _SURE_PAIR = 2.5, 3.0
 # what a row counts for an entry is a multiple of one over that
 _SHARES = 1 << 10
@@ -1595,8 +1595,8 @@ def scales_in_cells(counts, noise, tail, n_around=0):
         The scale, the lower end of the lowest cell that is seen to have rows, and the upper end of
         the highest; NaN where none is.
     """
-    # noise alone exceeds that in a usual cell with a chance of half a per cent, and in another,
-    # which would make a column of nothing, with one of a thousandth
+    # noise alone exceeds that in a usual cell with a chance of .5 %, and in another one, where it
+    # would make a column of nothing, with one of .1 %
     usual = np.abs(np.arange(N_CELLS) + LOWEST_CELL) <= _USUAL_CELLS
     sure = math.sqrt(2 * math.log(counts.size)) + np.where(usual, 0.3, 1.1)
     sure = counts > sure * noise[:, None]

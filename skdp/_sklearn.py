@@ -174,16 +174,16 @@ SHARED_CONSTRAINTS = {
 
 #: why a fit with weights of rows is refused
 NO_WEIGHTS = (
-    "takes no sample_weight: a row with a weight could change more than is paid for. What fits by "
-    "weights (boosting, the reductions of fairlearn) cannot hold this estimator. Nothing was "
-    "charged, and no row was read."
+    "takes no sample_weight: a row with a weight could change the fit by more than is paid for. "
+    "Meta-estimators that fit with weights (boosting, the reductions of fairlearn) cannot use it. "
+    "Nothing was charged, and no row was read."
 )
 
 #: and why one without a bound on them is
 NO_BOUND = (
-    "takes sample_weight only with max_weight, a public number: weights beyond it count as that, "
-    "and noise grows with it. Do not compute it from private weights. Nothing was charged, and no "
-    "row was read."
+    "takes sample_weight only with max_weight, a public number to which weights are clipped. Noise "
+    "grows with it. Do not compute it from private weights. Nothing was charged, and no row was "
+    "read."
 )
 
 #: a decorated method keeps its signature
@@ -437,8 +437,8 @@ def _validate_values(estimator, X, options):
         quietly(assert_all_finite, X, input_name="X")
     elif X.dtype.kind == "O" and any(map(is_missing, X.ravel().tolist())):
         raise ValueError(
-            "Input X has missing values. Fill in a public value, such as a category of its own: "
-            "the promise covers neither one that is computed from the rows nor rows left out."
+            "Input X has missing values. Replace them by a public value or category: the guarantee "
+            "covers neither a value computed from the rows nor dropping rows."
         )
     return X
 
@@ -522,8 +522,8 @@ def _listed_table(X, estimator):
             records[name] = column
     except (TypeError, ValueError):
         raise ValueError(
-            "X must be a list of numbers, but for columns in categories: a list has no types of "
-            "columns. Pass a data frame, or np.array(X, dtype=object) for columns of text."
+            "X must be a list of numbers, except in columns with categories: a list has no types "
+            "of columns. Pass a data frame, or np.array(X, dtype=object) for columns of text."
         ) from None
     return RecordTable(records)
 
@@ -706,8 +706,8 @@ def refuse_sparse(X, shift, remedy):
     """
     if is_sparse(X):
         raise TypeError(
-            f"sparse rows cannot be shifted ({shift}), for they would become dense: set {remedy}, "
-            "or pass a dense array."
+            f"sparse rows cannot be shifted ({shift}): they would become dense. Set {remedy}, or "
+            "pass a dense array."
         )
 
 
@@ -766,8 +766,8 @@ def resolve_classes(y, classes):
         found = np.unique(labels)
         if len(found) < 2:
             raise ValueError(
-                "y has only 1 class. Pass the public label set as classes= and such data can be "
-                "fitted; without it this error depends on the data."
+                "y has only 1 class. Pass the public label set as classes= to fit such data: "
+                "without it this error depends on the data."
             )
         return found, *coded(y, found), (INFERRED,)
     given = plain_text(np.asarray(classes))
@@ -786,8 +786,8 @@ def resolve_classes(y, classes):
 
 
 _NEVER_MEET = (
-    "classes and y must be labels of one type: classes are {} and y is {}, so that no label is one "
-    "of the classes."
+    "classes and y must be labels of one type: classes are {} and y is {}, so no label is one of "
+    "the classes."
 )
 # kinds of labels: those of two sorts are never equal
 _SORTS = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", **dict.fromkeys("biuf", "")}
@@ -872,8 +872,8 @@ def penalty_of(C, data_norm):
         penalty = float(np.float64(1.0) / C / data_norm / data_norm)
     if not penalty <= LARGEST_PENALTY:
         raise ValueError(
-            f"C must be at least {1 / LARGEST_PENALTY:.0e} / data_norm**2: coefficients would be "
-            f"zero to the last digit; got C={C!r} with data_norm={data_norm!r}."
+            f"C must be at least {1 / LARGEST_PENALTY:.0e} / data_norm**2, or all coefficients are "
+            f"zero; got C={C!r} with data_norm={data_norm!r}."
         )
     return penalty
 

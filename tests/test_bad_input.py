@@ -290,15 +290,15 @@ def test_numbers_beyond_the_range_of_scales_are_named_with_a_remedy():
             # a constant says nothing, and is no mistake
             warnings.simplefilter("error", NoisyEstimateWarning)
             model.fit(np.ones((1000, 2)), labels)
-    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X and of y lies"):
+    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X and of y is at"):
         model.fit(rows * [1e60, 1, 1e60], 1e60 * target)
-    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X lies"):
+    with pytest.warns(NoisyEstimateWarning, match="scale of columns 0, 2 of X is at"):
         model.fit(sparse.csr_array(rows * [1e60, 1, 1e60]), target)
     # with a penalty rows are searched for one scale, and so are those of pure privacy
-    with pytest.warns(NoisyEstimateWarning, match="scale of X lies"):
+    with pytest.warns(NoisyEstimateWarning, match="scale of X is at"):
         clone(model).set_params(l2=1.0).fit(rows * 1e60, target)
     model.set_params(epsilon=5.0, delta=0.0, coef_bound=2.0)
-    with pytest.warns(NoisyEstimateWarning, match="scale of y lies"):
+    with pytest.warns(NoisyEstimateWarning, match="scale of y is at"):
         model.fit(rows, 1e60 * target)
     # so do moments, and ranges, which end where floats of single precision do
     frame = pd.DataFrame(rows * [1, 1e150, 1], columns=["a", "b", "c"])

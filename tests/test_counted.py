@@ -166,7 +166,7 @@ def test_the_promise_is_on_the_ledger_and_on_the_card():
     card = privacy_card(model)
     assert card.to_dict()["claim"]["adjacency"] == "add-remove"
     assert "one row more than the other" in card.to_dict()["claim"]["adjacency_in_words"]
-    assert "whether one row is there" in str(card)
+    assert "whether one row is present" in str(card)
 
 
 def test_a_shared_budget_is_charged_once():

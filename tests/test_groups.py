@@ -364,5 +364,5 @@ def test_a_pipeline_passes_groups():
     model.fit(X, y, dplogisticregression__groups=groups)
     assert privacy_spent(model).ledger.unit == "group"
     text = str(privacy_card(model))
-    assert "Protected is one group" in text
+    assert "The unit of protection is one group" in text
     assert "the number of groups" in text

@@ -516,7 +516,7 @@ def test_nothing_but_released_numbers_is_kept():
 
 def test_predictions_that_are_no_labels_are_warned_of():
     y = np.arange(2000) % 2 == 1
-    with pytest.warns(NoisyEstimateWarning, match="y_pred must be labels, spelt as those of"):
+    with pytest.warns(NoisyEstimateWarning, match="y_pred must hold labels as in y_true"):
         assert dp_accuracy_score(y, np.linspace(0.1, 0.9, 2000), epsilon=1.0) < 0.01
     # a bad model is none of that, and few rows tell nothing
     dp_accuracy_score(y, np.arange(2000) % 50 != 1, epsilon=1.0)
@@ -576,7 +576,7 @@ def test_intervals_cover_whatever_the_order_of_rows_of_one_bin(kind):
                 *crowded(kind, n_rows, rng), epsilon=epsilon, classes=[0, 1]
             )
         if n_rows > 1000:
-            doubts = ["too close together to be told apart" in str(one.message) for one in said]
+            doubts = ["too close together to be ordered" in str(one.message) for one in said]
             assert doubts == [True] * (kind != "the wrong way round")
         for name, value in truth.items():
             low, high = getattr(paid, name).interval
@@ -823,7 +823,7 @@ def test_rows_that_trained_the_model_are_warned_of():
 def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
     _, proba = drawn(2000)
     y = np.full(2000, one)
-    with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}: shares"):
+    with pytest.warns(NoisyEstimateWarning, match=rf"class\(es\) {1 - one} have too few rows"):
         paid = DPClassificationScores.from_predictions(y, proba, epsilon=1.0, classes=[0, 1])
     assert paid.roc_auc.interval == (0.0, 1.0)
     assert paid.roc_auc == 0.5
@@ -835,7 +835,7 @@ def test_held_out_rows_of_one_class_are_told_by_released_numbers(one):
     with pytest.warns(NoisyEstimateWarning, match="class"):
         dp_balanced_accuracy_score(y, y, epsilon=1.0, classes=[0, 1, 2])
     many = np.column_stack([proba, (1 - proba) / 2, (1 - proba) / 2])
-    with pytest.warns(NoisyEstimateWarning, match=rf"rows of the class\(es\) {1 - one}, 2: shares"):
+    with pytest.warns(NoisyEstimateWarning, match=rf"class\(es\) {1 - one}, 2 have too few rows"):
         paid = SCORES(y, many, epsilon=4.0, classes=[0, 1, 2])
     assert paid.roc_auc.interval == (0.0, 1.0)
     assert np.isfinite(paid.log_loss.interval).all()
@@ -890,7 +890,7 @@ def test_labels_outside_of_the_label_set_count_nowhere():
 def test_many_rows_that_count_nowhere_are_told_by_released_numbers():
     y, proba = drawn(2000)
     strange = np.where(np.arange(2000) < 500, 7, y)
-    told = r"about 2\d% of the rows count nowhere, .* with classes, \[0, 1\]"
+    told = r"about 2\d% of the rows are not counted, .* with classes, \[0, 1\]"
     of_labels = DPConfusionMatrix.from_predictions
     for function, *data in ((SCORES, strange, proba), (of_labels, y, strange)):
         with pytest.warns(NoisyEstimateWarning, match=told):
@@ -974,10 +974,12 @@ def test_functions_are_called_by_their_names():
     with pytest.raises(TypeError, match="level is no keyword of a score: give some of adjacency"):
         dp_accuracy_score(Y, Y, epsilon=1.0, level=0.9, budget=budget)
     assert budget.spent == (0.0, 0.0)
-    with pytest.warns(NoisyEstimateWarning, match="^dp_mean_squared_error: 9 rows at epsilon=1 "):
+    with pytest.warns(
+        NoisyEstimateWarning, match="^dp_mean_squared_error: with 9 rows at epsilon=1,"
+    ):
         dp_mean_squared_error(Y[:9], Y[:9], epsilon=1.0, residual_bound=1.0, budget=budget)
     for function in (dp_roc_auc_score, dp_balanced_accuracy_score):
-        with pytest.warns(NoisyEstimateWarning, match=f"^{function.__name__}: noise of"):
+        with pytest.warns(NoisyEstimateWarning, match=f"^{function.__name__}: the class"):
             function(Y[:9], Y[:9], epsilon=1.0, classes=[0, 1], budget=budget)
     names = ["dp_mean_squared_error", "dp_roc_auc_score", "dp_balanced_accuracy_score"]
     assert list(budget.to_frame()["label"]) == names

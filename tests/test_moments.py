@@ -605,7 +605,7 @@ def test_sparse_rows_have_no_bounds():
 
 
 def test_one_warning_says_what_is_doubtful():
-    with pytest.warns(NoisyEstimateWarning, match="columns are less than the noise") as said:
+    with pytest.warns(NoisyEstimateWarning, match="columns are smaller than their noise") as said:
         DPCovariance(epsilon=0.1, data_norm=1e3).fit(ROWS)
     assert len(said) == 1
     with pytest.warns(NoisyEstimateWarning, match="of the first 2 components") as said:
@@ -619,12 +619,12 @@ def test_a_target_at_the_end_of_the_search_is_no_column():
     X, y = pd.DataFrame(NORMAL, columns=list("abc")), np.where(NORMAL[:, 0] > 0, 1e300, 0.0)
     # of one target, and of the second of two
     for targets in (y, np.column_stack([NORMAL[:, 1], y])):
-        with pytest.warns(NoisyEstimateWarning, match="the scale of y lies at the end") as said:
+        with pytest.warns(NoisyEstimateWarning, match="the scale of y is at the end") as said:
             DPRidge(epsilon=4.0).fit(X, targets)
         assert len(said) == 1
     far = X.assign(b=1e300 * X["b"])
     for rows, name in ((far, "'b'"), (far.to_numpy(), "1")):
-        with pytest.warns(NoisyEstimateWarning, match=f"column {name} of X lies at the end"):
+        with pytest.warns(NoisyEstimateWarning, match=f"column {name} of X is at the end"):
             DPRidge(epsilon=4.0).fit(rows, NORMAL[:, 0])
 
 
@@ -695,7 +695,7 @@ def test_columns_without_intervals_are_called_by_their_names():
         quiet(DPRidge(), table, targets(ROWS)).conf_int()
     # of too few rows none is to blame
     few = quiet(DPRidge(data_norm=5.0, target_scale=5.0), ROWS[:60], targets(ROWS)[:60])
-    with pytest.warns(NoisyEstimateWarning, match="features: a column may be constant"):
+    with pytest.warns(NoisyEstimateWarning, match="noise only: a column may be constant"):
         few.conf_int()
 
 

@@ -165,7 +165,7 @@ def test_rows_of_which_hardly_one_has_a_label_are_doubted_by_released_numbers():
     labels = np.where(np.arange(1000) % 10, "no", "oui").astype(object)
     for model in (DPLogisticRegression(classes=["oui", "non"]), DPHingeSVM(classes=["oui", "non"])):
         for data in (rows, sparse.csr_array(rows)):
-            with pytest.warns(NoisyEstimateWarning, match="a label that is none of classes"):
+            with pytest.warns(NoisyEstimateWarning, match="a label outside classes"):
                 model.fit(data, labels)
 
 
@@ -185,7 +185,7 @@ def test_rows_of_which_none_has_a_label_are_doubted_under_a_norm():
 
 def test_labels_are_not_doubted_where_rows_are_too_long_to_be_seen():
     rows = 1e300 * RNG.normal(size=(3000, 2))
-    with pytest.warns(NoisyEstimateWarning, match="at the end of what is searched") as said:
+    with pytest.warns(NoisyEstimateWarning, match="at the end of the search range") as said:
         DPLogisticRegression(classes=[0, 1]).fit(rows, (rows[:, 0] > 0).astype(int))
     assert "label" not in str(said[0].message)
 
@@ -198,7 +198,7 @@ def test_rows_without_a_label_take_no_norm_away():
         known = np.where(RNG.random(6000) < share, 7, labels)
         for given, longest in (({}, 3.0), ({"C": 1e3}, 60.0)):
             model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0, **given)
-            with pytest.warns(NoisyEstimateWarning, match="a label that is none of classes"):
+            with pytest.warns(NoisyEstimateWarning, match="a label outside classes"):
                 model.fit(rows, known)
             assert longest / 4 < model.data_norm_ < 2 * longest
         assert model.score(rows, labels) > 0.6

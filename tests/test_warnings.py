@@ -114,7 +114,7 @@ def test_a_delta_that_nothing_spends_is_no_matter():
 def test_a_huge_epsilon():
     category, text = the_warning(DPMean(epsilon=21.0, bounds=(-4, 4)), X)
     assert category is PrivacyWarning
-    assert "epsilon=21 promises next to nothing" in text
+    assert "epsilon=21 gives almost no privacy" in text
     assert "Give an epsilon of at most 20" in text
     assert warned(lambda: DPMean(epsilon=20.0, bounds=(-4, 4)).fit(X)) == []
     # numbers that no float has
@@ -137,12 +137,12 @@ def test_fewer_than_a_handful_of_rows(n_rows):
     for model in (DPMean(8.0, bounds=(-9, 9)), DPStandardScaler(8.0, bounds=(-9, 9))):
         category, text = the_warning(model, X[:n_rows])
         assert category is NoisyEstimateWarning
-        assert f"{n_rows} row{'s' * (n_rows > 1)} at epsilon=8 can tell next to nothing" in text
+        assert f"with {n_rows} row{'s' * (n_rows > 1)} at epsilon=8, the result is mostly" in text
 
 
 def test_few_rows_over_epsilon():
     text = the_warning(DPMean(0.1, bounds=(-9, 9)), X[:99])[1]
-    assert "99 rows at epsilon=0.1 can tell next to nothing" in text
+    assert "with 99 rows at epsilon=0.1, the result is mostly noise" in text
     assert warned(lambda: DPMean(0.1, bounds=(-9, 9)).fit(X[:100])) == []
 
 
@@ -166,8 +166,8 @@ def test_coefficients_that_are_too_many(model, limit):
         if limit > 200:
             category, text = the_warning(model, rows, y)
             assert category is NoisyEstimateWarning
-            assert "next to nothing can be learned: 200 rows at epsilon=1 have a signal" in text
-            named = int(text.split("Use some ")[1].split()[0])
+            assert "coefficients: 200 rows at epsilon=1 have a signal to noise" in text
+            named = int(text.split("Use at least ")[1].split()[0])
             assert named == pytest.approx(limit, rel=0.01)
         else:
             assert warned(lambda rows=rows: clone(model).fit(rows, y)) == []
@@ -187,13 +187,13 @@ def test_clients_count_and_not_rows():
     category, text = the_warning(FederatedDPLogisticRegression(**BINARY), X, Y, groups)
     assert category is NoisyEstimateWarning
     assert "10 groups at epsilon=1 have a signal to noise" in text
-    assert "Use some 38 groups" in text
+    assert "Use at least 38 groups" in text
 
 
 def test_scales_without_bounds():
     category, text = the_warning(DPStandardScaler(), X[:300])
     assert category is NoisyEstimateWarning
-    assert "too few rows at this epsilon to find the scales of 4 columns: give public" in text
+    assert "too few rows at this epsilon to find the scales of 4 columns. Give public" in text
     assert warned(lambda: DPStandardScaler(bounds=(-4, 4)).fit(X[:300])) == []
 
 
@@ -255,12 +255,12 @@ def test_zero_is_a_true_bound_of_many_features():
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (DPMean(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect beside bounds"),
-        (DPMedian(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect beside bounds"),
+        (DPMean(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect with bounds"),
+        (DPMedian(data_norm=3.0, bounds=(-4, 4)), "data_norm has no effect with bounds"),
         (DPMedian(mechanism="rank", max_iter=9), "max_iter has no effect with mechanism='rank'"),
         (
             LocalDPMean(mechanism="cube", data_norm=3.0, bounds=(-4, 4)),
-            "data_norm has no effect beside bounds",
+            "data_norm has no effect with bounds",
         ),
     ],
     ids=str,
@@ -278,7 +278,7 @@ def test_all_doubts_are_one_warning():
     assert category is NoisyEstimateWarning
     assert "(1) data_norm has no effect" in text
     assert "(2) delta=0.2" in text
-    assert "(3) 6 rows at epsilon=0.05" in text
+    assert "(3) with 6 rows at epsilon=0.05" in text
 
 
 def test_a_fit_that_is_refused_warns_of_nothing():

@@ -503,8 +503,8 @@ class Claim:
         """Raise a ValueError if the fits of an audit have no claim because of a shared seed."""
         if getattr(self._ledger, "shared_noise", ()) and random_state is not None:
             raise ValueError(
-                "random_state must be None for an estimator whose parts would share the noise of "
-                f"one seed, for that claims nothing; got {random_state!r}."
+                "random_state must be None for this estimator: its parts would share the noise of "
+                f"one seed, and claim nothing; got {random_state!r}."
             )
 
     def at(self, delta):

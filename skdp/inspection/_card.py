@@ -325,7 +325,8 @@ def privacy_card(
         _check_card_input(each)
         if others and is_search(each):
             raise TypeError(
-                f"{type(each).__name__} has no price for its choice: its card cannot claim a total."
+                f"a card of several estimators cannot claim a total with {type(each).__name__}, "
+                "whose choice has no price. Make a card of it alone."
             )
     return PrivacyCard(card_facts(estimator, *others, name=name, delta=delta, date=date))
 
@@ -354,7 +355,7 @@ def _check_card_input(estimator):
     if ledger is not None and not isinstance(ledger, Ledger):
         raise TypeError(f"ledger_ of {kind} must be a Ledger; got {a_kind(ledger)}.")
     if ledger is not None and not hasattr(estimator, "privacy_spent_"):
-        raise TypeError(f"{kind} has a ledger_ and no privacy_spent_, the (epsilon, delta) of it.")
+        raise TypeError(f"{kind} has a ledger_ but no privacy_spent_, its (epsilon, delta).")
 
 
 # Facts, read off ledgers, parameters and shapes alone.
@@ -368,18 +369,19 @@ _LONGEST_EVENT = 2000
 
 _PUBLIC = (
     "the number of {unit}s",
-    "the number and names of features, data type and memory layout of the input",
-    "all parameters of every step, those below; bounds, norms and vocabularies among them",
+    "the number and names of features, the data type and the memory layout of the input",
+    "all parameters of every step, listed below, including bounds, norms and vocabularies",
 )
 _VERIFY = (
-    "skdp.privacy_spent(model) gives the total again, and model.ledger_ (of every step) the "
+    "skdp.privacy_spent(model) computes the total again; model.ledger_ (of every step) has the "
     "releases.",
-    "A Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
+    "To check a Gaussian release by hand: mu = sensitivity / scale; T of them cost sqrt(T) mu; "
     "skdp.privacy.gdp_epsilon(mu, delta) is epsilon.",
-    "ledger_.dp_event is what an accountant of dp_accounting composes on its own.",
+    "An accountant of dp_accounting composes ledger_.dp_event independently.",
     "Why each sensitivity holds: docs/user_guide/proofs.rst and the pages of proofs after it. "
     "What is promised: docs/user_guide/what_is_promised.rst.",
-    "From below, on rows that are made up: skdp.audit.audit_privacy, docs/user_guide/audits.rst.",
+    "For a lower bound, from fits to simulated rows: skdp.audit.audit_privacy, "
+    "docs/user_guide/audits.rst.",
 )
 
 
@@ -555,25 +557,25 @@ def search_facts(search, delta):
     """
     kind, n_folds = type(search).__name__, search.n_splits_
     n_fits = len(search.cv_results_["params"]) * n_folds
-    last = ", and one of the best" if search.refit else ""
+    last = ", refitted the best" if search.refit else ""
     # which candidate won was learned from rows, and its ledger would tell
     bare = copy.copy(search)
     vars(bare).pop("best_estimator_", None)
     sentence = (
         f"NO (epsilon, delta) is claimed: {kind} made {n_fits} fits on {n_folds} folds{last}, and "
-        "chose by exact scores on the rows that were held out, which has no price."
+        "chose by exact scores on held-out rows. This choice has no price."
     )
     try:
         spent = privacy_spent(bare, delta=delta)
     except TypeError:
         # no private step, or one whose parameters do not tell its price
-        sentence += " What the fits spent is not known."
+        sentence += " The price of the fits is not known."
         fits = NotCovered("fits", None, f"the fits of {kind}, whose price is not known")
         return Ledger(), delta or 0.0, [fits], sentence
     at = f"epsilon = {upward(spent.epsilon)} nats, delta = {upward(spent.delta)}"
     sentence += (
-        f" Its fits{' but the last' if last else ''} spent at most {at} together, by their "
-        "parameters. That is the price of the fits, and no promise about the search."
+        f" Its fits{', except the last,' if last else ''} spent at most {at} together, by their "
+        "parameters. This is the price of the fits, not a promise about the search."
     )
     return spent.ledger, spent.delta, list(spent.uncovered), sentence
 
@@ -611,7 +613,7 @@ def plain(value):
 _MOST_ENTRIES = 12
 _MOST_LETTERS = 200
 _DEEPEST = 6
-_SEED = "set (a seed is not shown: who knows it can remove the noise)"
+_SEED = "set (not shown: anybody who knows a seed can remove the noise)"
 
 
 def shown_parameters(estimator, depth=0):
@@ -695,37 +697,35 @@ NEVER_COVERED = (
     "running time, and other physical side channels: time depends on the data",
     "memory: private rows are not erased from it",
     "errors on malformed input, which depend on the data",
-    "scores, predictions and plots that are made of private rows and the model",
-    "other fits to the same people, earlier ones and those of comparisons included, unless "
-    "their releases are on this ledger",
+    "scores, predictions and plots computed from private rows and the model",
+    "other fits to the same people, including earlier ones and comparisons, unless their "
+    "releases are on this ledger",
     "what the population as a whole says about a person",
-    "a ledger that was changed: a card of a model that came from a file is worth what the "
-    "file is worth",
+    "changes to the ledger: the card of a model from a file is only as trustworthy as the file",
 )
 _IN_WORDS = {
-    "replace-one": "two data sets with the same number of {unit}s, one of which is exchanged "
-    "for any other {unit}",
-    "zero-out": "two data sets with the same number of {unit}s, one of which is replaced by a "
-    "null {unit} that contributes nothing",
-    "add-remove": "two data sets of which one has one {unit} more than the other; their number is "
-    "a secret",
+    "replace-one": "any two data sets with the same number of {unit}s that differ in one {unit}",
+    "zero-out": "any two data sets with the same number of {unit}s that differ in one {unit}, "
+    "which in one of them is a null {unit} that contributes nothing",
+    "add-remove": "any two data sets of which one has one {unit} more than the other (the number "
+    "of {unit}s is secret)",
     "local": "any two values of one {unit}",
 }
 #: what the words about numerics on a ledger mean
 MEANINGS = {
     "exact on the grid": "noise is drawn in integer arithmetic, and what is released is a "
     "multiple of a public power of two; this rounding is part of the sensitivity",
-    "idealised": "the law of the draw is exact for real numbers only; what floating-point "
-    "arithmetic changes in it is not part of the claim",
-    "exact choice of runs": "how many runs there are is drawn in integer arithmetic; the noise "
-    "within them is as their estimators have it",
+    "idealised": "the distribution of the draw is exact for real numbers only; the effect of "
+    "floating-point arithmetic is not part of the claim",
+    "exact choice of runs": "the number of runs is drawn in integer arithmetic; the noise within "
+    "a run is that of its estimator",
     "as in the fits": "the ledgers of these fits were not kept",
     "system entropy": "bits come from the operating system's cryptographic generator",
-    "seeded Philox": "bits follow from random_state, and can be had again by whoever knows it",
+    "seeded Philox": "bits follow from random_state: anybody who knows it can reproduce them",
 }
 _SEEDED = (
-    " The noise was SEEDED by random_state: this does NOT hold towards whoever knows the seed, "
-    "or guesses it."
+    " The noise was SEEDED by random_state: this does NOT hold against anybody who knows or "
+    "guesses the seed."
 )
 
 
@@ -737,8 +737,8 @@ def adjacency_in_words(adjacency, unit):
 def protected(unit):
     """Describe the protected unit."""
     if unit == "group":
-        return "Protected is one group (a person, a client), with all of its rows."
-    return "Protected is one row; whoever has several rows is protected less."
+        return "The unit of protection is one group (a person, a client), with all of its rows."
+    return "The unit of protection is one row: a person with several rows is protected less."
 
 
 def _pair(epsilon, delta):
@@ -766,15 +766,15 @@ def claim(ledger, epsilon, delta, missing, learns):
         The status is one of three constants.
     """
     if missing:
-        alone = "" if not ledger.releases else " A total of the other parts is no claim either."
+        alone = "" if not ledger.releases else " The total of the other parts is no claim either."
         return NONE, (
-            f"NO (epsilon, delta) is claimed: these have no price: {'; '.join(map(str, missing))}."
-            f"{alone}"
+            "NO (epsilon, delta) is claimed, because these parts have no price: "
+            f"{'; '.join(map(str, missing))}.{alone}"
         )
     if not ledger.releases:
         if ledger.assumptions:
             return NONE, (
-                "No release was made here, and nothing is claimed: see what is assumed about the "
+                "Nothing was released here, and nothing is claimed: see the assumptions about the "
                 "input."
             )
         so_far = "No release has been made so far" if learns else "Nothing is learned from rows"
@@ -791,13 +791,13 @@ def claim(ledger, epsilon, delta, missing, learns):
     about = adjacency_in_words(ledger.adjacency, unit)
     if ledger.adjacency == "local":
         sentence = (
-            f"Each {unit} made its reports on its own; they are locally differentially private "
-            f"with {_pair(epsilon, delta)}, towards everybody, those who received them included: "
+            f"Each {unit} randomised its own reports. They are locally differentially private "
+            f"with {_pair(epsilon, delta)}, towards everybody, including those who received them: "
             f"for {about}, every outcome is {bound}. {protected(unit)}"
         )
     else:
         sentence = (
-            "What was released, the fitted model included, is differentially private with "
+            "Everything released, including the fitted model, is differentially private with "
             f"{_pair(epsilon, delta)}, under {ledger.adjacency} adjacency: for {about}, every "
             f"outcome is {bound}. {protected(unit)}"
         )
@@ -807,8 +807,8 @@ def claim(ledger, epsilon, delta, missing, learns):
 #: the two data sets that somebody tries to tell apart
 _GUESSED = {
     "replace-one": "which of two values one {unit} has",
-    "zero-out": "whether one {unit} is there or was replaced by a null {unit}",
-    "add-remove": "whether one {unit} is there",
+    "zero-out": "whether one {unit} is present or was replaced by a null {unit}",
+    "add-remove": "whether one {unit} is present",
     "local": "which of two values one {unit} has",
 }
 
@@ -838,10 +838,10 @@ def odds(ledger, composed, claimed):
         mean only; ``sentence`` is the text.
     """
     if not claimed:
-        text = "No bound is claimed: what was released may make somebody certain about a row."
+        text = "No bound is claimed: the release may make somebody certain about a row."
         return {"prior": 0.5, "guess": math.inf, "always": False, "sentence": text}
     if not ledger.releases:
-        text = "Nothing was released, so nobody's guess gets better."
+        text = "Nothing was released, so nobody can guess better than before."
         return {"prior": 0.5, "guess": 0.5, "always": True, "sentence": text}
     pairs = [(each["epsilon"], each["delta"]) for each in composed["epsilon_at"]]
     pure = float(expit(composed["epsilon_at"][0]["epsilon"]))
@@ -850,12 +850,11 @@ def odds(ledger, composed, claimed):
     always = pure <= guess
     sure = f"{upward(100 * guess, 3)} % sure"
     text = (
-        f"Somebody who knows all other {ledger.unit}s, and would be 50 % sure "
-        f"{_GUESSED[ledger.adjacency].format(unit=ledger.unit)}, becomes at most "
-        f"{f'{sure} by' if always else f'{sure} on average by'} what was released"
-        f"{', whatever that is' if always else ''}."
+        f"Somebody who knows all other {ledger.unit}s and is 50 % sure "
+        f"{_GUESSED[ledger.adjacency].format(unit=ledger.unit)} will be at most {sure} after the "
+        f"release, {'whatever is released' if always else 'on average'}."
     )
-    text += " Whoever knows the seed may become certain." if ledger.seeded else ""
+    text += " Anybody who knows the seed may become certain." if ledger.seeded else ""
     return {"prior": 0.5, "guess": guess, "always": always, "sentence": text}
 
 
@@ -879,12 +878,12 @@ def local_claim(ledger, epsilon, delta, pure):
     unit = ledger.unit
     if epsilon == float("inf"):
         return (
-            "None is stated: more than reports was computed from what was given, and whoever "
-            f"ran the fit is trusted with the {unit}s that it was given."
+            "None is stated: the fit computed more than reports, so whoever ran it is trusted "
+            f"with the {unit}s."
         )
     more = "" if pure <= epsilon else f"; at delta = 0, epsilon = {upward(pure)}"
     seen = (
-        " Their noisy sums are what everybody sees: the claim above is about these."
+        " Everybody else sees noisy sums of them: the claim above is about these sums."
         if any(release.hidden for release in ledger.releases)
         else ""
     )
@@ -903,8 +902,8 @@ def composition(ledger):
     chance = any(r.noise.by_chance for r in seen)
     if all(r.adjacency == "local" for r in seen):
         much = (
-            "A batch says who reports. How often one does is counted up to a number that is "
-            "exceeded with probability delta at most; at delta = 0 all rounds count."
+            f"A batch decides who reports. One {ledger.unit} is charged for a number of reports "
+            "that it exceeds with probability at most delta; at delta = 0, for all rounds."
             if chance
             else "Their epsilons are added up."
         )
@@ -912,11 +911,11 @@ def composition(ledger):
     parts = [_how(seen, chance)]
     if any(r.rows for r in seen if r.adjacency != "local"):
         parts.append(
-            "Gaussian releases that read a range of public positions are paid for by those in "
-            "the range; who pays most counts."
+            "A Gaussian release that reads a range of public positions is paid for by those in "
+            "the range; the total is the largest sum that anybody pays."
         )
     if any(r.adjacency == "local" for r in seen):
-        parts.append("Local reports next to other releases count as if every row made all.")
+        parts.append("Beside other releases, local reports count as if every row made all of them.")
     return " ".join(parts)
 
 
@@ -925,24 +924,24 @@ def _how(seen, chance):
     if chance:
         return (
             "Releases on secret random batches are composed by privacy loss distributions of "
-            "dp_accounting, losses rounded up; where noise is so small that batches are no "
-            "secret, as if they were known, and the number of those that one is in were what is "
-            "exceeded with probability delta / 2 at most."
+            "dp_accounting, with losses rounded up. Where the noise is too small to keep batches "
+            "secret, they count as known, and one pays for a number of batches that is exceeded "
+            "with probability at most delta / 2."
         )
     if len(gaussian) == len(seen):
         return (
             "All releases are Gaussian: together they are as private as one Gaussian release, "
-            "whose mu is the root of the sum of squares (exact; adaptive choices included)."
+            "whose mu is the root of the sum of squares (exact, also for adaptive choices)."
         )
     if not gaussian:
         return (
-            "Epsilons and deltas are added up; if zero-concentrated privacy, or privacy loss "
-            "distributions of the worst cases, give less, that."
+            "The total is the least of three bounds: epsilons and deltas added up, "
+            "zero-concentrated privacy, and privacy loss distributions of the worst cases."
         )
     return (
-        "Gaussian releases compose to one by the sum of squares of mu; with the others, the "
-        "least of three bounds: the plain sum, zero-concentrated privacy, and privacy loss "
-        "distributions of the worst cases (dp_accounting, losses rounded up)."
+        "Gaussian releases compose to one by the sum of squares of mu. With the other releases "
+        "the total is the least of three bounds: the plain sum, zero-concentrated privacy, and "
+        "privacy loss distributions of the worst cases (dp_accounting, losses rounded up)."
     )
 
 
@@ -951,35 +950,35 @@ def notes(ledger, parts, most_copies=1):
     found = {}
     if most_copies > 1:
         found["repeated rows"] = (
-            f"rows were drawn with replacement, by position and without a look at them: one counts "
-            f"up to {most_copies} times in one fit, and pays as a group of so many rows."
+            "rows were drawn with replacement, by position alone. One row counts up to "
+            f"{most_copies} times in one fit, and pays like a group of {most_copies} rows."
         )
     if ledger.shared_noise:
         found["shared noise"] = f"{SHARED_NOISE.format(', '.join(ledger.shared_noise))}."
     if ledger.seeded:
         found["seeded"] = (
-            "random_state was set. Whoever knows or guesses the seed can subtract the noise, and "
-            "nothing that is said here holds towards them."
+            "random_state was set. Anybody who knows or guesses the seed can subtract the noise: "
+            "nothing on this card holds against them."
         )
     if any(getattr(part, "hypothetical_privacy_spent_", None) is not None for part in parts):
         found["simulated population"] = (
             "the noise is that of a deployment with more clients (population). The claim on "
-            "this card is that of the clients of this fit, and not that of the deployment."
+            "this card is about the clients of this fit, not about the deployment."
         )
     if any(hasattr(part, "n_clients_") and part.ledger_.unit == "row" for part in parts):
         found["no groups"] = (
-            "fit got no groups, so every row counts as a client of its own: what is protected is "
-            "one row, and not all rows of a client."
+            "fit got no groups, so every row counts as a client: one row is protected, not all "
+            "rows of a client."
         )
     if any("idealised" in numerics_terms(release) for release in ledger.releases):
         found["idealised"] = (
-            "some draws have their law for real numbers only; what floating-point arithmetic "
-            "changes in it is not part of the claim."
+            "some draws have an exact distribution for real numbers only; the effect of "
+            "floating-point arithmetic is not part of the claim."
         )
     if any(getattr(part, "budget", None) is not None for part in parts):
         found["shared budget"] = (
-            "the budget is shared with other fits, and charges each of them all that it is "
-            "granted. What others spent is not on this card."
+            "the budget is shared with other fits, and each is charged in full before it starts. "
+            "What the others spent is not on this card."
         )
         if most_copies > 1:
             found["shared budget"] += " It was charged as if every row counted once."
@@ -1001,9 +1000,9 @@ _SCALES = {
     "exponential": "exponential mechanism, temperature",
 }
 _ELSEWHERE = {
-    "fits": "as each of these fits chose it; their ledgers were not kept",
+    "fits": "chosen by each of these fits, whose ledgers were not kept",
     "search": "within every run, and in the choice",
-    "copies": "as it was for a row that is read once",
+    "copies": "as for a row that is read once",
 }
 
 
@@ -1069,7 +1068,7 @@ def as_markdown(facts):
         if composition["gdp"] is not None:
             lines += [f"Gaussian-DP parameter of all releases: {upward(composition['gdp'])}.", ""]
         if claim["epsilon"] is None:
-            lines += ["This is about the releases on the ledger alone, and no claim:", ""]
+            lines += ["Totals of the releases on the ledger alone, which are no claim:", ""]
         cells = [[upward(a["delta"]), upward(a["epsilon"])] for a in composition["epsilon_at"]]
         lines += _table(["delta", "epsilon (nats)"], cells)
         lines += ["As an event of dp_accounting:", "", _code(composition["dp_event"]), ""]
@@ -1078,7 +1077,7 @@ def as_markdown(facts):
         [": ".join(filter(None, each.values())) for each in facts["numerics"]]
         or ["no noise was drawn"]
     )
-    lines += ["## Versions", "", "Those that made this card.", ""]
+    lines += ["## Versions", "", "The versions that made this card.", ""]
     lines += _bullets(f"{name} {number}" for name, number in facts["versions"].items())
     lines += ["## How to verify", ""]
     lines += _bullets(facts["verify"])
@@ -1094,14 +1093,15 @@ def _ledger(entries):
             str(i), _escaped(entry["query"]), str(entry["count"]), str(entry["size"]),
             _sensitivity(entry["noise"]), _noise(entry), _price_in_words(entry["noise"]),
             _table_rows(entry),
-            "by those who add the reports up" if entry["hidden"] else "by everybody",
+            "by the aggregator of the reports" if entry["hidden"] else "by everybody",
         ]
         for i, entry in enumerate(entries, 1)
     ]  # fmt: skip
     lines = _table(heads, cells)
     lines += [
-        "Count: how many were made or paid for, each with fresh noise; what only entered an "
-        "average counts as if everybody had seen it. Why, and how:",
+        "Count is the number of releases made or paid for, each with fresh noise. A release that "
+        "only entered an average counts as if everybody had seen it. Why each sensitivity holds, "
+        "and how the noise was drawn:",
         "",
     ]
     for i, entry in enumerate(entries, 1):
@@ -1115,7 +1115,7 @@ def _ledger(entries):
 
 
 def _sensitivity(noise):
-    return "see why" if noise["law"] in _ELSEWHERE else upward(noise["sensitivity"])
+    return "see below" if noise["law"] in _ELSEWHERE else upward(noise["sensitivity"])
 
 
 def _noise(entry):
@@ -1347,7 +1347,7 @@ def registry_record(facts, basic, authors, status):
     if local:
         whom = "nobody needs to be trusted with a row: owners randomise it before they send it"
     elif federated:
-        whom = "the server that adds up what clients send must be trusted, unless they also report"
+        whom = "the server that adds up updates must be trusted, unless clients send local reports"
     delta = {"delta": claimed["delta"]} if claimed["delta"] else {}
     laws = sorted({entry["noise"]["law"] for entry in facts["ledger"]})
     numerics = "; ".join(f"{item['kind']}: {item['meaning']}" for item in facts["numerics"])
@@ -1373,8 +1373,8 @@ def registry_record(facts, basic, authors, status):
             "deployment_model": {
                 "model_name": model,
                 "model_name_details": whom,
-                "actors": f"{whom}; whoever gets the model, its parameters or its ledger is an "
-                "adversary who may know all other rows.",
+                "actors": f"{whom}; anybody who gets the model, its parameters or its ledger may "
+                "be an adversary who knows all other rows.",
                 "release_type": "One release",
                 "release_type_details": "Other fits to the same people add to this; a shared "
                 "PrivacyBudget, where there is one, bounds their sum.",
@@ -1382,8 +1382,8 @@ def registry_record(facts, basic, authors, status):
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "All that is made of the releases on the ledger: projections, "
-                "averages, predictions for new rows.",
+                "post_processing": "All that is computed from the releases on the ledger: "
+                "projections, averages, predictions for new rows.",
                 "composition": facts["composition"]["method"],
             },
             "implementation": {

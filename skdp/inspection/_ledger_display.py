@@ -354,7 +354,7 @@ def plot_bars(display, ax, *, wrap, bar_kw):
         if part is None:
             words_beside(ax, 0, at, label, style="italic")
         elif part.hidden:
-            words = f"seen by those who add up: {part.epsilon:.3g}"
+            words = f"seen by the aggregator: {part.epsilon:.3g}"
             words_beside(ax, 0, at, words, style="italic")
         else:
             (bar,) = ax.barh(at, part.epsilon, **options(look, bar_kw))

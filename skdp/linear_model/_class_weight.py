@@ -70,7 +70,7 @@ def plan_counts(problem, plan, n_classes):
     Returns
     -------
     counts : CountsPlan or None
-        None if noise would drown them.
+        None if noise would hide them.
     left : Problem
         What is left.
     """

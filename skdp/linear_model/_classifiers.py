@@ -92,9 +92,9 @@ SOLVERS = {
 #: what may be released
 MECHANISMS = ("gradient", "objective", "output", "exponential")
 
-# signal to noise from which second moments are worth their price, of classes without a norm and of
-# a regression, and from which, where they are not to be had, accelerated steps are the better ones
-# for the hinge
+# signal to noise from which second moments are worth their price: of classes without a norm, and of
+# a regression; and from which the hinge, which cannot have them, is better off with accelerated
+# steps
 _HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 1.5, 10.0, 50.0
 
 
@@ -302,14 +302,14 @@ def _best_solver(model, mechanism, problem):
     if served and _serves(model, mechanism, "preconditioned", problem):
         unscaled = HEARD if model.data_norm is not None else _HEARD_UNSCALED
         heard = _HEARD_TARGETS if is_regressor(model) else unscaled
-        # the squares of sparse rows are cheap, and their frequent columns are heard among many
+        # the squares of sparse rows are cheap, and frequent columns stand out from the noise
         if problem.is_sparse and isinstance(problem.loss, LogisticLoss):
             heard = 0.0
         if problem.ratio >= heard:
             return "preconditioned"
     if mechanism == "gradient" and problem.delta and math.isinf(problem.loss.smoothness):
-        # on data the rule for kinks is the better one while noise dominates; but it counts
-        # the noise of all coefficients, of which a row of many features feels few
+        # the rule for kinks is better while noise dominates, by experiments; but it counts
+        # the noise of all coefficients, and a row of many features has a part of it only
         wide = problem.n_features > problem.n_rows
         return "gd" if problem.signal < _CLEAR and not wide else "accelerated"
     if mechanism == "exponential":
@@ -513,9 +513,9 @@ class PrivateLinearClassifier(
             say_of_signal(doubts, *facts, unit)
         if balanced and counts is None:
             doubts.noise(
-                f"class_weight='balanced' has no effect: noise would drown the numbers of rows of "
-                f"the classes, of {n_rows} {unit}s at epsilon={self.epsilon:.4g}. Give public "
-                "weights in a dict, or use more rows or a larger epsilon."
+                f"class_weight='balanced' has no effect: {n_rows} {unit}s at "
+                f"epsilon={self.epsilon:.4g} are too few to count the classes. Give public weights "
+                "in a dict, or use more rows or a larger epsilon."
             )
         n_before = (check is not None) + scales.n_releases + (counts is not None)
         with open_gate(
@@ -703,7 +703,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
         "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
         quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned", or
-        "accelerated" if noise would drown second moments (never for sparse rows in two classes).
+        "accelerated" if noise would hide second moments (never for sparse rows in two classes).
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in the presence of a row ("add-remove", where the number
@@ -957,7 +957,7 @@ class DPHingeSVM(PrivateLinearClassifier):
         "gd", "sgd", "lazy-sgd" (mechanism "gradient"); "objective"; "output", "phased" (mechanism
         "output"); "exact", "frank-wolfe" (mechanism "exponential"). "auto" depends on public
         quantities, and is never from `skdp.papers`. For "gradient" it is "preconditioned". If
-        noise would drown second moments, it is "gd" if noise dominates, and "accelerated"
+        noise would hide second moments, it is "gd" if noise dominates, and "accelerated"
         otherwise or with more features than rows.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place

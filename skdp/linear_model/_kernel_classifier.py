@@ -53,7 +53,7 @@ from skdp.solvers.link import LINK_SHARE
 _SEED = 0
 # knots of a column: so many at a signal of `_USUAL` for a column, and as the cube root of it
 _KNOTS, _FEWEST_KNOTS, _MOST_KNOTS, _USUAL = 4.0, 3, 16, 100.0
-# a signal at which noise drowns all but straight lines
+# below this signal only a linear model is above the noise
 _STRAIGHT = 10.0
 # units up to which lines go on beyond three knots
 _FAR = 3.0
@@ -66,8 +66,8 @@ _UNIT = 0.8
 _HALF = math.sqrt(3.0)
 # kernels that are chosen from, the one with most coefficients last
 _TRIED = "linear", "additive", "rbf"
-# down to a signal that pays for it, the residuals of straight lines say which it is; parts of the
-# squared budget of these lines, and of a look, in which the signal is the first number
+# from this signal on the residuals of a linear model choose the kernel; parts of the squared budget
+# for that model, and for the look at its residuals, at a signal of the first number, and at least
 _LEAST_GLANCE = 100.0
 _LINES, _LINES_LEAST = 20.0, 0.02
 _SEEN, _SEEN_LEAST = 30.0, 0.04
@@ -202,14 +202,13 @@ def bent_rows(rows, features, kept=False):
     return made
 
 
-# The choice of a kernel by the rows: what straight lines leave over, and how many more rows waves
-# get right.
+# The choice of a kernel by the rows: residuals of a linear model, and a comparison with waves.
 #
-# Fits that cost little see little, and tell which kernel is the better one where little is seen:
-# noise makes more of a difference to what bends. So straight lines are asked what they leave over,
-# and where these could not be seen public numbers decide. Waves learn more than products of two
-# columns, but no fit of a part of the budget sees them unless there is much signal. Then they are
-# compared with what straight lines speak for.
+# A trial fit with a small part of the budget has more noise than the final fit, and noise hurts
+# bent functions most: trials would favour "linear". So the residuals of a linear model are tested
+# for bends of columns and products of two; where noise hides these, public numbers decide. Waves
+# can learn more than products of two columns, but a trial shows this only with much signal: then
+# they are compared with the kernel that the residuals chose.
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +228,7 @@ class RightRows:
     features: tuple[Any, Any]
     coefs: tuple[Any, Any]
     intercept: float
-    name = "rows that the second of two models gets right, less those of the first"
+    name = "correct rows of the second of two models minus those of the first"
     size = 1
 
     def sensitivity(self, adjacency, n_rows):
@@ -319,7 +318,7 @@ class LeftOver:
     coef: Any
     intercept: float
     residual: Any
-    name = "bends of columns, and products of two, that straight lines leave over"
+    name = "residuals of a linear model, times bends of columns and products of two"
     size = 2
 
     def sensitivity(self, adjacency, n_rows):
@@ -382,9 +381,9 @@ class LeftOver:
         product = _IS_PRODUCT * math.sqrt(min(_FAINT / signal, 1.0) * min(2 / self.n_outputs, 1.0))
         if released[1] > _BESIDE * max(product * n_rows, _TWICE * released[0]):
             return "rbf"
-        # what bends wins about its square, and costs the noise along the knots of all columns
+        # a bend gains about its square, and costs the noise along the knots of all columns
         bend = _IS_BENT / math.sqrt(signal / math.sqrt(self.features.size))
-        # in doubt for them: they cost less where nothing bends than lines cost where something does
+        # in doubt "additive": it costs less where nothing bends than "linear" where something does
         return "additive" if released[0] + noise / 2 > bend * n_rows else "linear"
 
 
@@ -534,7 +533,7 @@ class KernelMixin:
     def _trial(self, problem, n_features):
         """Return how a kernel is chosen by the rows; None if it is not."""
         plan = plan_trial(problem) if self.kernel == "auto" else None
-        # where noise drowns what bends there is nothing to look for
+        # where noise hides all bends there is nothing to look for
         return plan if plan and self._n_mapped(problem, n_features, "additive") else None
 
     def _n_mapped(self, problem, n_features, kernel):
@@ -648,7 +647,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
-        drown more than straight lines. With three a function is a line, and a bend at the middle
+        hide any bend. With three a function is a line, and a bend at the middle
         knot that ends at the others.
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
@@ -685,8 +684,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     intercept_, classes_ : ndarray of shape (1,) or (n_classes,), ndarray of shape (n_classes,)
         Intercepts, and the label set.
     kernel_ : {"additive", "rbf", "linear"}
-        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
-        choice found nothing nonlinear.
+        The fitted kernel: "linear" also if noise would hide any bend, or the choice found nothing
+        nonlinear.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_ : float

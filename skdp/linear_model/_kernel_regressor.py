@@ -33,7 +33,7 @@ from skdp.preprocessing._public import check_gamma
 
 # length of the columns, in that of what bends
 _LINES = 0.7
-# a signal at which noise drowns all but straight lines: bent ones have columns beside them
+# below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
 # predictions and targets in units count as of that size
 _LARGEST = 1e70
@@ -110,7 +110,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
-        "linear" where noise would drown more than straight lines.
+        "linear" where noise would hide any bend.
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
@@ -145,8 +145,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         Coefficients of the mapped features, those of the columns last, and the intercept; with
         "linear" of the columns alone.
     kernel_ : {"additive", "rbf", "linear"}
-        The fitted kernel: "linear" also if noise would drown more than straight lines, or the
-        choice found nothing nonlinear.
+        The fitted kernel: "linear" also if noise would hide any bend, or the choice found nothing
+        nonlinear.
     n_knots_, n_components_ : int or None
         Knots of a column with "additive", features with "rbf"; otherwise None.
     data_norm_, target_scale_, target_center_ : float

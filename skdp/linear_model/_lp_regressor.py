@@ -286,7 +286,7 @@ class NearerRows:
     intercept: float
     center: float
     scale: float
-    name = "squares of residuals of the first of two models, less those of the second"
+    name = "squared residuals of the first of two models minus those of the second"
     size = 1
 
     def sensitivity(self, adjacency, n_rows):

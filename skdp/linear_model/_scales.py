@@ -45,53 +45,47 @@ SMALLEST, LARGEST = 1e-50, 1e50
 # part of the rows that lies beyond a scale
 _TAIL = 0.25
 
-# Bisection. The rank of what is found errs by a few rows over the Gaussian-DP parameter of the
-# search: that times the number of rows is aimed at, and put up with. On data a scale is wrong by a
-# factor of two in one of twenty searches at 12, and by a quarter at 60. At 300, for half of the
-# price at most, columns that are not 0 in one row of twelve are seen in a look around 0: gains of
-# capital, for 1.2 points of accuracy on Adult in raw units. At 1,000 nothing more was gained. A
-# norm of rows alone may be further off than a unit of targets.
+# Bisection. A search that spends mu finds a rank up to an error of a few 1 / mu rows. So its
+# precision is n mu, the "ranks": the plan aims at the first number, and accepts `_FEWEST_RANKS`. A
+# look around 0 at the second number, for at most that share of the price, also sees columns that
+# are seldom not 0. A norm of rows may be less exact than a unit of targets.
 _AIMED_RANKS, _RARE_RANKS, _RARE_SHARE = 100.0, 300.0, 0.5
-# Medians of all columns have to be more exact than those of a few.
+# Medians of all columns must be more exact than those of a few.
 _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
-# What is aimed at for targets without columns, and what is put up with: slopes are worth little
-# there, and without an origin and a unit of the targets R2 is far below 0
+# Ranks to aim at, and to accept, for targets without columns: slopes are worth little there, and
+# without an origin and a unit of the targets R2 is far below 0
 _TARGETS_ALONE = (10.0, 8.0)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
-# median is not that many times smaller than its scale: its range says little of its spread then. A
-# search of its origin and a second look at it cost that part of the first look at all columns, for
-# such columns have the places of the others. Medians of all columns first, of which the error was
-# taken for a spread where a value is common, lost .2 points of accuracy on twelve tables in raw
-# units and in a ball, .5 where these were standardised, and .01 of R2 on six
+# median is not that many times smaller than its scale: its range then says little of its spread.
+# A search for its origin, and a second look at it, cost that part of the first look at all columns.
+# Medians of all columns first would be worse: where a value is common, their error looks like a
+# spread
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
-# Origin and unit of the targets, without which nothing is learned, count once for so many columns:
-# of 69 columns and 2,344 rows a unit that was ten times too long made R2 negative in one of 25
-# fits. The origin counts twice that: what it is off by is lost, where slopes make up for a unit
+# Nothing is learned without origin and unit of the targets: they count once for every so many
+# columns. The origin counts twice: slopes make up for a wrong unit, and nothing for its error
 _COLUMNS_A_TARGET, _CENTER = 16, 2
 # A look at all columns of CSR rows costs as much as one at so many: a row with more entries counts
-# less for each. Text and ten raw tables were level at 4 and 8, and at 1 with twice as many ranks;
-# at 16 and 48 text lost up to half a point
+# less for each
 _ENTRIES = 4
-# more columns of CSR rows than that have no units: there are 168 counts of each
+# with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
-# releases for the median of the targets, for that of a column, in which rows are read, and for a
-# spread; and by how many thresholds of a number each has. These cut what is believed into equal
-# parts: a third of the releases that one threshold takes, for counts with a third more noise. On
-# nine tables of classes and six of targets, at 20 to 80 ranks, that lost nothing.
-# A column that was seen to be away from 0 has its origin told apart by 20 bits: with 16 one whose
-# values differ by less than a 16,000th of their size, as seconds since 1970 do within hours, was
-# lost, and with 22 eleven releases are too few. Without a look before, 20 are too many.
+# Releases, each of which reads the rows, for the median of the targets, of a column, and for a
+# spread; and thresholds of a number in each. They cut the posterior into equal parts: a third of
+# the releases that one threshold takes, for counts with a third more noise.
+# The origin of a column that was seen to be away from 0 has 20 bits, for values that differ little,
+# such as seconds since 1970 within hours. Eleven releases are too few for 22 bits; without a look
+# before, 20 are too many.
 _STEPS, _ASKED = (17, 11, 3), 5
 _SPREAD_KEY, _COLUMN_KEY, _SEEN_KEY = FloatKey(3, signed=False), FloatKey(16), FloatKey(20)
 # columns share a unit if that part of the spans that were seen, at least so many, is within that
-# factor of their median; of many columns half of them, if next to none is larger
+# factor of their median; of many columns half of them, if almost none is larger
 _SHARED, _FEWEST_SPANS, _ALIKE = 0.85, 3, 4.0
 _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
 # how much further than what is seen tails may reach: that many times where the deviation of a count
 # is at most that part of the rows
 _FURTHER, _CLEAR = 4.0, 0.005
-# deviations of its noise that a count has which noise surely has not made; and part of the rows in
-# one cell of a column that has not its unit from few rows
+# a count of so many deviations of its noise is not noise; a column with that part of the rows in
+# one cell has its unit from many rows
 _SURE, _OFTEN = 8.0, 0.25
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
@@ -103,9 +97,8 @@ _BEYOND = 16.0
 
 # A norm is loose, or columns are on different scales, if most rows have a feature that is not 0 but
 # smaller than that part of what d columns that are all alike would leave for the smallest, about
-# one over d of a usual feature. Beside the longest row, nearly all rows of 16 of 22 tables have one
-# in raw units, and .77 at least with a column times 1,000; of rows in a box, or cut to a norm, .02
-# in the median, and .34 at most but on one table. Outliers of standardised rows lie between
+# one over d of a usual feature. Few rows in a box, or cut to a norm, have one: the share tells both
+# cases apart on 22 tables
 _TOO_SMALL = 0.25
 # ranks that the count of these is for, at least and at most, and its part of the squared budget
 _NORM_RANKS, _NORM_MU_SHARE = (5.0, 12.0), 0.01
@@ -286,8 +279,8 @@ class SearchedScales:
                 seen = np.vstack([counts[:-d], self.n_rows * usual])
             prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
             belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
-            # between zero and other values any number is as credible, and a null row counts as half
-            # a row beyond any: cells know better
+            # between zero and other values all numbers are equally likely, and a null row counts as
+            # half a row beyond any: cells know better
             searched = np.minimum(belief.middle, LARGEST)
             found, lowest, highest = found[:k], lowest[:k], highest[:k]
             beyond = searched > _BEYOND * highest
@@ -384,8 +377,7 @@ def _least_spread(center, bits=MANTISSA_BITS):
         return np.maximum(np.ldexp(np.abs(center), 2 - bits), SMALLEST)
 
 
-# how credible a median beyond the cells is. With a two hundredth noise took it for one in one of a
-# thousand fits, as far off as numbers go, and nothing was learned
+# prior of a median beyond the cells: with 1/200, noise alone made one in one of a thousand fits
 _BEYOND_CELLS = 1e-12
 
 
@@ -397,8 +389,8 @@ def _prior(together):
     return starts, np.tile([_BEYOND_CELLS, 0.495, 0.01, 0.495, _BEYOND_CELLS], (len(low), 1))
 
 
-# where cells begin and the last one ends; how credible a spread in each is before a look, or none,
-# or one outside; and what is left of that whatever a look has seen
+# where cells begin and the last one ends; the prior of a spread in each, of none, and of one
+# outside; and the part of the prior that remains whatever a look has seen
 _ENDS = 0.5 * 4.0 ** (np.arange(N_CELLS + 1) + LOWEST_CELL)
 _USUAL = 1 / (1 + ((np.arange(N_CELLS) + LOWEST_CELL) / 8.0) ** 2)
 _ZERO, _OUTSIDE, _ANYWHERE = 0.05, 0.001, 0.02
@@ -816,7 +808,7 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague, most=False
         return
     found = "took most of the budget" if most else "are mostly noise"
     if missing:
-        found = "were not searched: the data are taken to be standardised"
+        found = "were not searched, and the data were taken to be standardised"
     number = "a public number" if len(wanted) == 1 else "public numbers"
     doubts.noise(
         f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
@@ -855,19 +847,19 @@ def say_of_far(doubts, found, scale, columns, absent=False):
         what.insert(0, "X")
     if what:
         doubts.noise(
-            f"the scale of {' and of '.join(what)} lies at the end of what is searched, "
-            f"{LARGEST:.0e}: larger numbers cannot be told apart, and other columns may be lost "
-            "beside them. Divide by a public number, or leave out."
+            f"the scale of {' and of '.join(what)} is at the end of the search range, "
+            f"{LARGEST:.0e}: larger numbers are not distinguished, and may hide other columns. "
+            "Divide by a public number, or drop the column."
         )
     if scale is None and not len(far) and (absent or found > longest):
         # no row is so long, but a null row counts as half a row beyond any norm, and in no column
         doubts.noise(
-            "most rows seem to have a label that is none of classes, and contribute nothing: "
-            "compare classes with y."
+            "most rows seem to have a label outside classes, and contribute nothing. Compare "
+            "classes with the labels in y."
         )
 
 
-# signal to noise at which next to nothing is learned: with Gaussian noise, and without a delta
+# signal to noise below which coefficients are noise: with Gaussian noise, and without a delta
 _HOPELESS = {True: 2.0, False: 1.0}
 
 
@@ -897,9 +889,10 @@ def say_of_signal(doubts, n_rows, epsilon, delta, adjacency, n_coefs, unit="row"
     least = _HOPELESS[delta > 0]
     if signal < least:
         doubts.noise(
-            f"next to nothing can be learned: {n_rows} {unit}s at epsilon={epsilon:.4g} have a "
-            f"signal to noise of {signal:.2g} for {n_coefs} coefficients. Use some "
-            f"{math.ceil(n_rows * least / signal)} {unit}s, fewer features, or a larger epsilon."
+            f"too few {unit}s for {n_coefs} coefficients: {n_rows} {unit}s at "
+            f"epsilon={epsilon:.4g} have a signal to noise of {signal:.2g}, below "
+            f"{least:g}. Use at least {math.ceil(n_rows * least / signal)} {unit}s, fewer "
+            "features, or a larger epsilon."
         )
 
 

@@ -330,9 +330,9 @@ class LocalClient:
         with self._lock:
             if self._n_reports and not again:
                 raise ValueError(
-                    "this client has reported before, and a second report of the same person "
-                    f"spends another epsilon={self.epsilon:g}: give again=True if that is meant, "
-                    "or make a client for every person."
+                    "this client has already reported. Another report of the same person spends "
+                    f"epsilon={self.epsilon:g} again: pass again=True if you mean that, or make a "
+                    "client for every person."
                 )
             curator = Curator(
                 lambda: self.rows.admit(X, [label]) if self.rows.labelled else self.rows.admit(X),

@@ -380,9 +380,9 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
             self._solved(solved, radius, scale, constant)
             if self.noise_level_ > self.smallest_eigenvalue_ / 3:
                 doubts.noise(
-                    f"the noise of {n_rows} reports makes eigenvalues of up to "
-                    f"{self.noise_level_:.2g} by itself, and the smallest of the features is about "
-                    f"{self.smallest_eigenvalue_:.2g}: use more rows, fewer features, a larger "
+                    f"the noise of {n_rows} reports alone has eigenvalues of up to "
+                    f"{self.noise_level_:.2g}; the smallest one of the features is about "
+                    f"{self.smallest_eigenvalue_:.2g}. Use more rows, fewer features, a larger "
                     "epsilon, or a smaller data_norm."
                 )
         self.randomiser_ = randomiser

@@ -246,7 +246,7 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         sums = MeanSums(n_features)
         doubts = Doubts(self)
         if self.bounds is not None and self.data_norm != 1.0:
-            doubts.promise("data_norm has no effect beside bounds: give one of them.")
+            doubts.promise("data_norm has no effect with bounds. Give only one.")
         with open_gate(
             self,
             lambda: plan.domain.admit(X),

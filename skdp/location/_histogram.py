@@ -77,9 +77,9 @@ def check_sorts(X, categories, of_objects=False):
         sorts, listed = _sorts_of(X[:, j]), _sorts_of(own)
         if not sorts & listed:
             raise ValueError(
-                f"categories must be such as the features have: those of feature {j} are "
-                f"{' and '.join(sorted(listed))}, and its values {' and '.join(sorted(sorts))}, so "
-                f"that no row is in any; got {own.tolist()!r}."
+                f"categories must have the types of the values: those of feature {j} are "
+                f"{' and '.join(sorted(listed))}, and its values are "
+                f"{' and '.join(sorted(sorts))}; got {own.tolist()!r}."
             )
 
 
@@ -464,10 +464,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
             categories = check_categories(self.categories, n_features)
             check_sorts(X, categories)
             if self.bounds is not None:
-                doubts.promise("bounds have no effect beside categories: give one of them.")
+                doubts.promise("bounds have no effect with categories. Give only one.")
         elif np.ndim(bins):
             if self.bounds is not None:
-                doubts.promise("bounds have no effect beside edges of bins: give one of them.")
+                doubts.promise("bounds have no effect with edges of bins. Give only one.")
             edges = edges_of(bins, None, None, n_features)
         elif self.bounds is not None:
             lower, upper = bounds_of(self, n_features)
@@ -510,9 +510,8 @@ class DPHistogram(PlanMixin, BaseEstimator):
             empty = empty_lists(parts, noise, n_rows) if categories else ()
             if len(empty):
                 doubts.noise(
-                    f"next to no {unit} is in any of the categories of feature(s) "
-                    f"{doubts.named(empty)}, by the released counts: compare categories with "
-                    "the values."
+                    f"almost no {unit} is in any category of feature(s) {doubts.named(empty)}, by "
+                    "the released counts. Compare categories with the values."
                 )
             ends = at_one_end(parts, noise, n_rows) if edges and ranges is None else ()
             if len(ends):

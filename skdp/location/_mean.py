@@ -232,8 +232,8 @@ def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private ra
     if far >= 1 - 2 * spread and spread <= _EDGE:
         more = "a larger" if name == "data_norm" else "wider"
         doubts.noise(
-            f"the mean lies at the edge of {name}, to which rows are clipped: most of them may lie "
-            f"beyond. Give {more} {name} if that is known to be so{otherwise}."
+            f"the mean lies at the edge of {name}, to which rows are clipped: most rows may lie "
+            f"beyond it. Give {more} {name} if you know that they do{otherwise}."
         )
 
 
@@ -482,7 +482,7 @@ class DPMean(MeanEstimator):
         if private:
             say_of_range(doubts, plan.ranges, epsilon, unit)
         elif self.data_norm is not None and self.bounds is not None:
-            doubts.promise("data_norm has no effect beside bounds: give one of them.")
+            doubts.promise("data_norm has no effect with bounds. Give only one.")
         # 4. gate, 5. run
         with open_gate(
             self,

@@ -127,9 +127,8 @@ def held(X):
     if X.is_mapped:
         return X.whole()
     raise TypeError(
-        "mechanism='exponential' looks at all rows at once, so they must be in memory; got rows "
-        "that are read chunk by chunk. mechanism='rank', and mechanism='gradient' with "
-        "delta > 0, can do with these."
+        "mechanism='exponential' needs all rows in memory; got rows that are read chunk by chunk. "
+        "Use mechanism='rank', or mechanism='gradient' with delta > 0."
     )
 
 
@@ -652,10 +651,10 @@ class DPMedian(LocationEstimator):
             ranges = plan_range(epsilon, mu, adjacency=self.adjacency, **shape)
             say_of_range(doubts, ranges, epsilon, unit)
         if self.data_norm is not None and self.bounds is not None:
-            doubts.promise("data_norm has no effect beside bounds: give one of them.")
+            doubts.promise("data_norm has no effect with bounds. Give only one.")
         if self.max_iter is not None and mechanism != "gradient":
             doubts.promise(
-                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps: "
+                f"max_iter has no effect with mechanism={mechanism!r}, which takes no steps. "
                 "leave it out."
             )
 

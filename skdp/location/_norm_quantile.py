@@ -252,8 +252,8 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
             threshold = plan.run(curator, center)
             if threshold >= 1 + (center is not None):
                 doubts.noise(
-                    "the radius lies at the edge of data_norm, to which rows are clipped: many of "
-                    "them may be longer. Give a larger data_norm if that is known to be so."
+                    "the radius lies at the edge of data_norm, to which rows are clipped: many "
+                    "rows may be longer. Give a larger data_norm if you know that they are."
                 )
         # 6. attributes: what was released, and what is public
         self.threshold_ = threshold * domain.radius

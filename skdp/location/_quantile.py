@@ -393,11 +393,11 @@ def say_of_ranks(doubts, what, away, epsilon, n_rows, unit, grid):
     if bounded and away >= _FEWEST_IN_BOUNDS:
         times = float(f"{math.exp(away - _FEWEST_IN_BOUNDS):.1g}")
         found = f"is noise if bounds are more than some {times:,.0f} times as wide as the rows"
-    tight = "and bounds that are as tight" if bounded else "or give bounds, as tight"
+    tight = "and the tightest bounds" if bounded else "or give the tightest bounds"
     doubts.noise(
-        f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: what is released "
-        f"{found}. Use some {math.ceil(n_rows * fewest / away)} {unit}s or a larger epsilon, "
-        f"{tight} as they are known to be."
+        f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what}: the result "
+        f"{found}. Use about {math.ceil(n_rows * fewest / away)} {unit}s or a larger epsilon, "
+        f"{tight} that are known to hold."
     )
 
 
@@ -412,9 +412,9 @@ def say_of_grid(doubts, location, grid, named=None):
     if len(on):
         called = (named or doubts.named)(on)
         doubts.noise(
-            f"what was released of feature(s) {called} lies on a bound, to which values are "
-            "clipped: they may lie beyond. Give wider bounds if that is known to be so, or none: "
-            "ranks need no bounds."
+            f"the result for feature(s) {called} lies on a bound, to which values are clipped: "
+            "they may lie beyond it. Give wider bounds if you know that they do, or no bounds: "
+            "ranks need none."
         )
 
 

@@ -137,8 +137,8 @@ class RangePlan:
         if len(flat):
             doubts.noise(
                 f"{float(self.level):.2%} or more of the values of feature(s) "
-                f"{doubts.named(flat)} are equal, as far as can be told: others are clipped to "
-                "that one, or near it. Give public bounds."
+                f"{doubts.named(flat)} are equal, or nearly so. Others are clipped to that value, "
+                "or close to it. Give public bounds."
             )
         if self.level < LEVEL_OF_COUNTS:
             # others are not seen, and whole numbers are most often counts: 1 is their unit
@@ -259,8 +259,8 @@ def say_of_ends(doubts, drawn, named=None):
     if len(far):
         called = (named or doubts.named)(far)
         doubts.noise(
-            f"feature(s) {called} have values beyond {LARGEST_SINGLE:.0e}, which are "
-            "clipped: give public bounds, or rescale the features."
+            f"feature(s) {called} have values beyond {LARGEST_SINGLE:.0e}, which are clipped. "
+            "Give public bounds, or rescale the features."
         )
 
 
@@ -269,6 +269,6 @@ def say_of_range(doubts, plan, epsilon, unit="row"):
     if not plan.is_sound:
         doubts.noise(
             f"{plan.n_rows} {unit}s at epsilon={epsilon:.4g} are too few for a private range of "
-            f"{plan.n_features} feature(s): values are clipped as if the features were "
+            f"{plan.n_features} feature(s), so values are clipped as if the features were "
             f"standardised. Give public bounds, or use {plan.enough} {unit}s or a larger epsilon."
         )

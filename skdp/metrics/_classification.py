@@ -170,7 +170,7 @@ class DPConfusionMatrix(HeldOutScores):
     PrivacyWarning
         If the estimator was fitted to the same rows.
     NoisyEstimateWarning
-        If noise drowns the number of rows of a class, by released numbers.
+        If a class has too few rows for the noise, by released numbers.
 
     See Also
     --------
@@ -325,14 +325,14 @@ class DPConfusionMatrix(HeldOutScores):
         self._counts, self._predicted = counts.reshape(len(classes), -1), predicted
 
     def _doubt(self, doubts):
-        """Take note of rows that count nowhere, and of classes that drown in noise."""
+        """Take note of rows that are not counted, and of classes with too few rows."""
         # the noise of all counts, and of a number of rows that was released
         loud = self.noise * (math.sqrt(self._counts.size) + 1 / self._count_share)
         away = self.n_rows - float(self._counts.sum())
         if away > max(_AWAY * self.n_rows, _KNOWN * loud):
             doubts.noise(
-                f"about {away / self.n_rows:.0%} of the rows count nowhere, by the released "
-                f"counts: compare labels and predictions with classes, {self.classes_.tolist()!r}."
+                f"about {away / self.n_rows:.0%} of the rows are not counted, by the released "
+                f"counts. Compare labels and predictions with classes, {self.classes_.tolist()!r}."
             )
         lost = [
             label for label, known in zip(self.classes_, self._is_known, strict=True) if not known
@@ -340,9 +340,9 @@ class DPConfusionMatrix(HeldOutScores):
         if lost:
             listed = ", ".join(map(repr, np.array(lost).tolist()))
             doubts.noise(
-                f"noise of {self.noise:.3g} rows for each of {self._counts.shape[1]} counts drowns "
-                f"the rows of the class(es) {listed}: shares of them have intervals from 0 to 1. "
-                "Use more rows, or a larger epsilon."
+                f"the class(es) {listed} have too few rows for the noise, of {self.noise:.3g} rows "
+                f"in each of {self._counts.shape[1]} counts: their rates have intervals from 0 to "
+                "1. Use more rows, or a larger epsilon."
             )
 
     @property
@@ -581,7 +581,7 @@ class DPClassificationScores(DPConfusionMatrix):
     PrivacyWarning
         If the estimator was fitted to the same rows.
     NoisyEstimateWarning
-        If noise drowns the number of rows of a class, by released numbers: one class only, or few
+        If a class has too few rows for the noise, by released numbers: one class only, or few
         rows of one, or too small an epsilon; or if most scores are too close together.
 
     See Also
@@ -878,15 +878,15 @@ class DPClassificationScores(DPConfusionMatrix):
         self._losses = np.array(tables)
 
     def _doubt(self, doubts):
-        """Take note of classes that drown in noise, and of scores that are too close together."""
+        """Take note of classes with too few rows, and of scores that are too close together."""
         super()._doubt(doubts)
         for view in self._each or (self,):
             held = np.maximum(view._counts.sum(axis=0), 0.0)
             if float(held @ view._crowd) > _MANY * float(held.sum()):
                 doubts.noise(
-                    "most scores are too close together to be told apart: intervals of roc_auc and "
-                    "of losses allow for any order of them. Give thresholds, public numbers "
-                    "between the scores, or score with functions such as dp_log_loss."
+                    "most scores are too close together to be ordered, so the intervals of roc_auc "
+                    "and of losses allow for any order. Give public thresholds between the scores, "
+                    "or use functions such as dp_log_loss."
                 )
                 return
 
@@ -928,7 +928,7 @@ class DPClassificationScores(DPConfusionMatrix):
         """Raise if there are no probabilities, or no two classes, for a loss or a curve."""
         view = self._each[0] if self._each else self
         if probabilities and view._losses is None:
-            raise ValueError(f"{name} needs probabilities, and the scores are none.")
+            raise ValueError(f"{name} needs probabilities; these scores are not.")
         if self._each and name.endswith("curve"):
             raise ValueError(
                 f"{name} is about two classes, and there are {len(self._each)}: use "
@@ -979,7 +979,7 @@ class DPClassificationScores(DPConfusionMatrix):
         below = (np.cumsum(none) - none / 2) / n_none
         above = (np.cumsum(some[::-1])[::-1] - some / 2) / n_some
         known = bool(self._is_known.all())
-        # of rows that drown nothing is known, and 0 or 1 would look as if something were
+        # of rows that noise hides nothing is known, and 0 or 1 would look as if something were
         area = float(np.clip((below * some).sum() / n_some, 0.0, 1.0)) if known else 0.5
         gradient = np.stack([(above - area) / n_none, (below - area) / n_some])
         # of two rows of one bin, that with the second label has the larger score more often, if it

@@ -71,8 +71,8 @@ def apart(terms: Any) -> tuple[VectorLike | None, VectorLike | None, dict[str, A
     groups, weight = rest.pop("groups", None), rest.pop("sample_weight", None)
     if weight is not None and rest.get("max_weight") is None:
         raise ValueError(
-            "max_weight must be a public number with sample_weight: weights beyond it count as "
-            "that, and noise grows with it; got None. Do not compute it from private weights."
+            "max_weight must be a public number with sample_weight, to which weights are clipped; "
+            "got None. Noise grows with it. Do not compute it from private weights."
         )
     return groups, weight, rest
 
@@ -259,9 +259,9 @@ def warn_of_seen_rows(name, estimator, X):
     """Warn if a step of an estimator was fitted to these rows; no value of them is looked at."""
     if any(was_fitted_to(part, X) for _, part in leaves(estimator)):
         warnings.warn(
-            f"{name}: the model was fitted to these rows. Scores on them are those of its memory: "
-            "too high, and intervals do not cover. What they cost adds to what the model has spent "
-            "on the same people. Keep rows aside, and score those.",
+            f"{name}: the model was fitted to these rows, so scores are too high and their "
+            "intervals are not valid. Their cost adds to what the model has spent on the same "
+            "people. Score held-out rows instead.",
             PrivacyWarning,
             stacklevel=level_of_caller(),
         )
@@ -460,7 +460,7 @@ def dp_accuracy_score(
     Warns
     -----
     NoisyEstimateWarning
-        If next to no prediction is right, by what was released: labels may be spelt in two ways.
+        If almost no prediction is right, by the released score: labels may be spelt in two ways.
 
     See Also
     --------
@@ -487,8 +487,8 @@ def dp_accuracy_score(
     interval = wilson(asked, share, n_rows, noise)
     if interval[1] < _NONE_RIGHT:
         warnings.warn(
-            "dp_accuracy_score: next to no prediction is right, by what was released: y_pred must "
-            "be labels, spelt as those of y_true, and no probabilities.",
+            "dp_accuracy_score: almost no prediction is right, by the released score. y_pred must "
+            "hold labels as in y_true, not probabilities.",
             NoisyEstimateWarning,
             stacklevel=level_of_caller(),
         )
@@ -870,7 +870,7 @@ def _say_of_targets(asked, name, interval, inside, noise):
         )
     elif math.isinf(interval[0]):
         told = (
-            f"noise may be all that the targets differ by, so that the interval of {name} has no "
+            f"the variance of the targets may be noise only, so the interval of {name} has no "
             "lower end. Give tighter bounds and a residual_bound, or use more rows or a larger "
             "epsilon."
         )

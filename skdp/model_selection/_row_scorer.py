@@ -215,8 +215,8 @@ def check_methods(scorer, models, listed):
     for model, params in zip(models, listed, strict=True):
         if method and not hasattr(model, method):
             raise ValueError(
-                f"scoring must be something else for the candidate {params!r}, which has no "
-                f"{method}; got {scorer!r}."
+                f"scoring must suit all candidates: {scorer!r} needs {method}, which the "
+                f"candidate {params!r} does not have."
             )
 
 
@@ -248,7 +248,7 @@ def resolve_scoring(scoring, estimator):
         return BY_NAME[scoring]
     if scoring is None:
         raise ValueError(
-            f"scoring must be given for {type(estimator).__name__}, which is no classifier: a "
+            f"scoring must be given for {type(estimator).__name__}, which is not a classifier: a "
             "RowScorer, whose bounds say how far one row moves the score. Got None."
         )
     if hasattr(scoring, "terms_of_score"):
@@ -260,7 +260,7 @@ def resolve_scoring(scoring, estimator):
     if isinstance(scoring, list | tuple | set | dict):
         reason = "a search releases one score, and several would have to be paid for"
     else:
-        reason = "nobody knows how far one row moves it: it may read anything"
+        reason = "it is not known how far one row moves it"
     raise ValueError(
         f"scoring must be None, one of {sorted(BY_NAME)}, or a RowScorer with bounds; got "
         f"{scoring!r}. Another score cannot be released, since {reason}."

@@ -111,11 +111,11 @@ def check_steps(estimator):
         if not (is_private(leaf) or learns_nothing(leaf)):
             kind = "" if step is None else f" ({type(leaf).__name__})"
             raise ValueError(
-                f"{name}{kind} learns from the data without a ledger: nobody could pay for "
-                "it. Use private steps, and steps that learn nothing from rows."
+                f"{name}{kind} learns from the data without a ledger, so its price is "
+                "unknown. Use private steps, and steps that learn nothing from rows."
             )
         if getattr(leaf, "_skl_callbacks", None):
-            raise ValueError(f"{name} has callbacks, which would watch the runs: remove them.")
+            raise ValueError(f"{name} has callbacks, which would watch the runs. Remove them.")
     for step, holder in holders_of_steps(estimator):
         for what in what_rows_decide(holder):
             raise ValueError(f"not covered: {NotCovered.decided(step, holder, what)}.")
@@ -142,7 +142,7 @@ def check_steps(estimator):
         ):
             raise ValueError(
                 f"n_jobs of a {kind} must be None: what a step charges in another process would "
-                "not be seen. Let the search have the processes."
+                "not be seen. Set n_jobs of the search instead."
             )
 
 
@@ -406,7 +406,7 @@ class Candidate:
         if any(budget.charged is None for budget in budgets):
             raise ValueError(
                 f"a private step of the candidate {self.params!r} charges nothing in a fit, so "
-                "nobody knows what it costs."
+                "its price is unknown."
             )
         return tuple(budget.charged for budget in budgets)
 

@@ -382,7 +382,7 @@ class CovarianceEstimator(MomentEstimator):
             made, deviation = setting.release(query)
             moments = moments_of(query, made, deviation, setting.n_rows, setting.units)
             if known is not None and self.bounds is not None and self.data_norm is not None:
-                setting.doubts.promise("data_norm has no effect beside bounds: give one of them.")
+                setting.doubts.promise("data_norm has no effect with bounds. Give only one.")
             self._keep(moments, setting.n_rows, setting.doubts)
 
         self._measured(
@@ -581,8 +581,8 @@ class DPCovariance(CovarianceEstimator):
         lost = np.count_nonzero(moments.covariance.diagonal() < moments.noise.diagonal())
         if lost:
             doubts.noise(
-                f"the released variances of {lost} of {len(moments.mean)} columns are less than "
-                "the noise in them. Use more rows, fewer columns or a larger epsilon; or give a "
+                f"the released variances of {lost} of {len(moments.mean)} columns are smaller "
+                "than their noise. Use more rows, fewer columns or a larger epsilon, or give a "
                 "tight data_norm or bounds."
             )
 
@@ -887,7 +887,7 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
         hidden = wanted - np.count_nonzero(variance[:wanted] > moments.level)
         if hidden:
             doubts.noise(
-                f"{hidden} of the first {wanted} components have less variance than noise makes: "
+                f"{hidden} of the first {wanted} components have less variance than the noise: "
                 "their directions are mostly random. Use more rows, fewer columns or components, "
-                "or a larger epsilon; or give a tight data_norm or bounds."
+                "or a larger epsilon, or give a tight data_norm or bounds."
             )

@@ -355,13 +355,13 @@ def expected_deviation(sensitivity, price, pure, size):
 #: centered
 CONSTANT = 0.5
 # length to which rows are cut, in units of what a quarter of them exceed: so many times that power
-# of the relative noise, between two limits; chosen on made-up rows. Directions alone stand more
+# of the relative noise, between two limits, by experiments; shorter where only directions matter
 _TIMES, _POWER, _LENGTHS, _SHORTER = 0.8, -0.2, (1.25, 4.0), 0.7
 # and the same for a regression: what is cut keeps its equation
 _TIMES_LINE, _POWER_LINE, _SHORTEST_LINE = 0.53, -0.29, 0.6
-# the mean of the rows is released first if noise alone makes eigenvalues up to that part of the
-# squared length of rows, for that part of the budget, of rows of up to that length in units of what
-# a quarter of them exceed
+# the mean of the rows is released first if the eigenvalues of the noise are at most that part of
+# their squared length. It takes that part of the budget, from rows cut to that length, in units of
+# what a quarter of them exceed
 _CLEAR_ENOUGH, _MEAN_SHARE, _MEAN_LENGTH = 0.08, 0.1, 1.25
 
 

@@ -69,16 +69,16 @@ from skdp.privacy.kernel.errors import level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
-# part of the edge of the noise that the smallest eigenvalue is brought to with a penalty that was
-# given: next to none
+# with a given penalty the smallest eigenvalue is raised to that part of the edge of the noise:
+# hardly at all
 _NEXT_TO_NONE = 1e-3
 # the deviation of what is taken for granted of a sum of squares, in parts of it; that of the mean
 # of a column, in its units; and how many deviations of its square noise does not reach
 _GRANTED, _MEAN, _NO_NOISE = 0.4, 0.3, 10.0
 # products of standardised columns, times the root of their number
 _RELATED = 0.8
-# entries of columns that are that many lengths of rows away count as that far, in predictions: of
-# coefficients along rows that were cut a great deal, little is known
+# predictions clip entries of columns to so many lengths of rows: little is known of coefficients
+# along rows that were cut a great deal
 _AWAY = 8.0
 # parts of the variance of a target that features may explain: none, or all others equally likely
 _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
@@ -87,7 +87,7 @@ _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EX
 _CLEAR = 2.0
 # part of the squared budget that a search for the origin of the target has to leave
 _LEFT_BESIDE_TARGETS = 0.3
-# columns for which the effect of shortening is worth a look, and the points of a half that tell it
+# with at most so many columns the effect of shortening is computed, by so many points of a half
 _FEW, _DRAWS = 32, 2048
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
@@ -834,7 +834,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
         if spectrum[-1] < edge:
             doubts.noise(
-                "no direction of the features has more variance than noise makes: the "
+                "no direction of the features has more variance than the noise: the "
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
 
@@ -928,8 +928,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                     "constant, or depend on each other. Leave one out"
                 )
             warnings.warn(
-                f"{type(self).__name__}: intervals are infinite, for noise may have made the "
-                f"smallest eigenvalue of the features: {columns}, or use more rows or a larger "
+                f"{type(self).__name__}: intervals are infinite, because the smallest eigenvalue "
+                f"of the features may be noise only: {columns}, or use more rows or a larger "
                 "epsilon.",
                 NoisyEstimateWarning,
                 stacklevel=level_of_caller(),

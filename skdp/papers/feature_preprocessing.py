@@ -169,8 +169,8 @@ class FeaturePreprocessing(Solver):
             )
         if problem.is_sparse:
             raise TypeError(
-                f"sparse rows cannot be shifted (solver={name}), for they would become dense: "
-                "leave the solver to 'auto', or pass a dense array."
+                f"sparse rows cannot be shifted (solver={name}): they would become dense. "
+                "Leave the solver to 'auto', or pass a dense array."
             )
         if not problem.intercept:
             raise ValueError(

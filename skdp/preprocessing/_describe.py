@@ -327,8 +327,8 @@ class TableSummary(BaseEstimator):
                 empty = empty_lists(parts, noise, n_rows)
                 if empty:
                     doubts.noise(
-                        f"next to no {unit} has one of the categories of the column(s) "
-                        f"{_names(listed, empty)}, by the released counts: compare them with the "
+                        f"almost no {unit} has one of the categories of the column(s) "
+                        f"{_names(listed, empty)}, by the released counts. Compare them with the "
                         "values."
                     )
             present = np.full(len(numbers), float(n_rows))
@@ -347,8 +347,8 @@ class TableSummary(BaseEstimator):
             if lost:
                 doubts.noise(
                     f"the column(s) {_names(numbers, lost)} have too few values, by their released "
-                    "counts, for any other statistic without bounds: none is given. Give public "
-                    "bounds, or use a larger epsilon."
+                    "counts, for any other statistic without bounds. Give public bounds, or use a "
+                    "larger epsilon."
                 )
             described = [k for k in hopeful if k not in lost]
             for draw in draws:
@@ -371,8 +371,8 @@ class TableSummary(BaseEstimator):
                 if draw.enough and flat:
                     doubts.noise(
                         f"{draw.level:.0%} or more of the values of the column(s) "
-                        f"{_names(numbers, flat)} are equal, as far as can be told: mean and "
-                        "deviation are those of values clipped to that one, or near it. Give "
+                        f"{_names(numbers, flat)} are equal, or nearly so. Others are clipped to "
+                        "that value, or close to it, before mean and deviation are computed. Give "
                         "public bounds."
                     )
             if described:
@@ -599,7 +599,7 @@ def described_columns(X, bounds, categories):
     for name, public in given.items():
         for label in public or ():
             if label not in types:
-                raise ValueError(f"{name} has the key {label!r}, and no column is called so.")
+                raise ValueError(f"{name} has the key {label!r}, but no column has this name.")
     kept, left_out = [], []
     for i, (label, dtype) in enumerate(types.items()):
         named = any(label in (public or ()) for public in given.values())
@@ -722,7 +722,7 @@ def _say_of_draw(doubts, draw, taus, numbers, facts):
         what = f"the percentiles {', '.join(missing)}"
     doubts.noise(
         f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few for {what} of the column(s) "
-        f"{_names(numbers, draw.chosen)} without bounds: none is given. Give public bounds, use "
+        f"{_names(numbers, draw.chosen)} without bounds. Give public bounds, use "
         f"{draw.enough} {unit}s or a larger epsilon, or describe fewer columns."
     )
 

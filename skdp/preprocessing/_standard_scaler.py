@@ -110,8 +110,8 @@ def say_of_moments(doubts, n_columns, ranks, remedy, unit="row"):
     """
     if n_columns and ranks < _FEWEST * math.sqrt(n_columns):
         doubts.noise(
-            f"there are too few {unit}s at this epsilon to find the scales of {n_columns} columns: "
-            f"give {remedy}, use more {unit}s or a larger epsilon."
+            f"there are too few {unit}s at this epsilon to find the scales of {n_columns} columns. "
+            f"Give {remedy}, use more {unit}s or a larger epsilon."
         )
 
 

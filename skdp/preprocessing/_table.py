@@ -148,7 +148,9 @@ def table_schema(X, bounds=None, categories=None):
             if label not in types:
                 near = get_close_matches(str(label), map(str, types), 3, 0.5)
                 hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-                raise ValueError(f"{name} has the key {label!r}, and no column is called so.{hint}")
+                raise ValueError(
+                    f"{name} has the key {label!r}, but no column has this name.{hint}"
+                )
     both = set(bounds or ()) & set(categories or ())
     if both:
         raise ValueError(f"column {min(both, key=str)!r} is in bounds and in categories: drop one.")
@@ -185,7 +187,7 @@ def column_of(label, dtype, given):
     if bounds is not None:
         if kind == "text":
             raise ValueError(
-                f"bounds has the column {label!r} of type {text}, which is no number: give "
+                f"bounds has the column {label!r} of type {text}, which is not a number: give "
                 f"categories={{{label!r}: [...]}}, or convert it."
             )
         return Column(label, kind, nullable, _bounds_of(label, kind, bounds), whole=whole)
@@ -198,9 +200,9 @@ def column_of(label, dtype, given):
     if called:
         public = f"bounds={{{label!r}: (low, high)}} or " if kind == "number" else ""
         raise ValueError(
-            f"column {label!r} is {called} by its name, from which nothing can be learned about "
-            f"other rows: leave it out with X.drop(columns=[{label!r}]). If it is none, say so "
-            f"with {public}categories={{{label!r}: None}}."
+            f"column {label!r} is {called} by its name, and tells nothing about other rows. Drop "
+            f"it with X.drop(columns=[{label!r}]). If the name misleads, pass "
+            f"{public}categories={{{label!r}: None}}."
         )
     return Column(label, kind, nullable, (0.0, 1.0) if kind == "flag" else None, whole=whole)
 
@@ -447,8 +449,8 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     none = [label for label, (kept, _) in frequent.items() if not len(kept)]
     if none:
         doubts.noise(
-            f"no word was found to be frequent in {some_of(none)}: leave out "
-            "identifiers and free text, give categories for others, or use a larger epsilon."
+            f"no frequent word was found in {some_of(none)}. Drop identifiers and free text, give "
+            "categories for other columns, or use a larger epsilon."
         )
 
 

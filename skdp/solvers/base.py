@@ -585,9 +585,9 @@ def check_reading(solver, X):
     """
     if isinstance(X, RowStream) and not solver.streams and not X.is_mapped:
         raise TypeError(
-            f"solver={type(solver).__name__} reads the rows in an order of its own, or all at "
-            "once, so they must be in memory; got rows that are read chunk by chunk. All solvers "
-            "of skdp.solvers can do with these, but for the minimizer 'cvxpy'."
+            f"solver={type(solver).__name__} needs all rows in memory; got rows that are read "
+            "chunk by chunk. Use another solver of skdp.solvers: all of them read chunks, except "
+            "with the minimizer 'cvxpy'."
         )
 
 

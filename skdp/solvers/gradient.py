@@ -229,8 +229,8 @@ def gradient_facts(problem, step_size):
 # bears on privacy.
 
 
-# Coefficients beyond this say nothing that smaller ones do not, and keep every product
-# with a row finite.
+# A bound on coefficients that changes no decision, and keeps every product with a row
+# finite.
 _LARGEST_COEF = 1e100
 
 #: more steps bring no accuracy that could be measured
@@ -240,9 +240,9 @@ MOST_STEPS = 500
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
 
-# deviation that noise may give the log-odds of the longest rows, and the scores of more than two
-# classes, at least and per ratio N, for with signal curvature damps noise: all are shortened by one
-# number, and no decision changes
+# Deviation that noise may give the log-odds of the longest rows, and the scores of more than two
+# classes: at least, and per ratio N, since curvature damps noise where there is signal. One factor
+# shortens all coefficients, so no decision changes
 _LOUDEST, _LOUDEST_OF_MORE = (2.0, 1 / 3), (0.5, 0.5)
 #: ratio N from which second moments are worth their price; and up to which the link is undone, and
 #: scores of more classes are shortened
@@ -364,8 +364,8 @@ def plan_gradient(
         clip = share * loss.lipschitz * row_norm
     adaptive = step_size is None
     if adaptive:
-        # bold while little signal is there to be had; where the number of steps is
-        # capped, longer ones make up for it
+        # long steps while there is little signal; where the number of steps is capped,
+        # longer ones make up for it
         capped = min(4.0, max(1.0, (wanted / n_steps) ** 2))
         step_size = min(32.0 * capped, 4 * ratio * min(1.0, (along / 10) ** 2))
         if wide:
@@ -541,8 +541,8 @@ class GradientFit(Fit):
         noise = noise_of_average(descend, self.steps) * longest
         least, each = _LOUDEST if two else _LOUDEST_OF_MORE
         coef *= min(1.0, max(least, each * ratio) / noise)
-        # nearly all gradients are clipped; of more classes to undo that made probabilities better
-        # here and worse there
+        # nearly all gradients are clipped; with more classes, to undo that helped some tables and
+        # hurt others
         return (coef, longest / clip) if two and ratio < HEARD else coef
 
 

@@ -63,19 +63,19 @@ def unclipped_odds(odds, longer):
 # m' and k. So the means of both over all steps, with noise of known deviation, have a likelihood.
 # Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
 
-# parts of the odds about the center that may be kept, and the place of 1 among them: rows may say
-# nothing, or the part is normal, for noise is in the odds and few steps leave them short
+# Grid of k, and the place of 1 in it. The prior: rows say nothing (k = 0), or k is normal around
+# .8, since odds have noise in them and few steps leave them short
 _KEPT, _RIGHT, _NOTHING = np.linspace(0.0, 2.0, 17), 8, 0.1
 _KEPT_PRIOR = np.exp(-(((_KEPT - 0.8) / 0.4) ** 2) / 2)
 _KEPT_PRIOR *= (1 - _NOTHING) / _KEPT_PRIOR.sum()
 _KEPT_PRIOR[0] += _NOTHING
-# odds of the center: as likely as not classes are about as frequent, with this deviation
+# grid of m'; with prior probability 1/2 classes are about equally frequent, with this deviation
 _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
 # deviation of a share of a class, from which the center stays where it is; and how far it does so
 # where odds vary with the row
 _MODEL, _SURE_SHARE, _VARIED = 0.1, 0.12, 0.3
-# how fast odds are kept that are longer than noise makes them; 1 is the rule of James and Stein
+# how fast odds longer than those of noise are kept; 1 is the rule of James and Stein
 _SURE = 1.3
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -116,8 +116,8 @@ def believed(plan, coef, seen):
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
     unsure = math.hypot(one * size, _MODEL * (along[0] - along[_RIGHT]))
     kept = _posterior((found - along) / unsure, _KEPT_PRIOR) @ _KEPT
-    # whatever the law of u: noise makes no more than this, a deviation above its mean, and what is
-    # a third longer is no noise
+    # whatever the law of u, noise makes no more than this, one deviation above its mean; what is a
+    # third longer is not noise
     noise = plan.variance * plan.deviation**2
     made = noise.sum() + math.sqrt(2 * noise @ noise)
     found = plan.variance @ (coef[:d] @ plan.directions) ** 2

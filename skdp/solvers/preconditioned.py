@@ -169,13 +169,13 @@ class Preconditioned(Solver):
 
 # The second moments of the rows.
 
-# a mean square of lengths within so many deviations of its noise is next to nothing, where noise
-# would show that of rows of a quarter of the norm
+# a mean square of lengths counts as 0 within so many deviations of its noise, if that is small
+# enough to show rows of a quarter of the norm
 _NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
-# of more columns of dense rows, and of CSR rows, squares are released and no products. With those
-# of CSR rows a fit of 256 columns of words took four times as long, and lost .007 of AUC
+# with more columns of dense rows, and of CSR rows, squares are released and no products: those of
+# CSR rows take long, and gain nothing
 _MOST_COLUMNS = (1000, 128)
 
 
@@ -404,9 +404,9 @@ def estimated_spread(moments, released, n_rows, noise, centered):
 
 # Steps in the geometry.
 
-# number of steps, part of the iterates that is left out of their average, momentum, and deviation
-# of a prediction that the noise of all steps may cause: of most losses; and of two classes along
-# directions that have a step length each, along round rows, and along columns of faint ones
+# Number of steps, part of the iterates left out of the average, momentum, and deviation of a
+# prediction that the noise of all steps may cause: for most losses; and for two classes with a step
+# length for each direction, with round rows, and with faint columns
 _MANY = (40, 0.5, 0.8, 0.5)
 _OWN = (24, 0.625, 0.75, 0.55)
 _ROUND, _FAINT = (16, 0.625, 0.7, 0.5), (12, 0.625, 0.7, 0.5)
@@ -418,8 +418,8 @@ _INTERCEPT = 0.3
 _LEAST_CLIP, _CLIP_SLOPE = 0.25, 0.04
 # for targets that nothing bounds, per root of the signal
 _TARGET_SLOPE = 0.2
-# that deviation for a loss with kinks, whose steps have no momentum, for targets of length 1, and
-# for longer steps of single classes
+# the same deviation: for a loss with kinks, whose steps have no momentum; for targets of length 1;
+# and for longer steps of single classes
 _KINKED_WILD, _WILD_TARGET, _CLASS_WILD = 1.0, 0.25, 0.35
 # signal in one dimension from which the power of the map grows, and from which it whitens
 _QUARTER, _WHITE = 3.0, 100.0
@@ -887,9 +887,9 @@ class PreconditionedFit(Fit):
         noise = stated / self.mu_moments / self.problem.n_rows
         if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
             doubts.noise(
-                "next to no row counts: the mean square of their lengths, in units of data_norm, "
-                f"is below {most:.1g}. Compare classes with the labels in y, or give a smaller "
-                "data_norm."
+                "almost no row has an influence: the mean square of their lengths, in units of "
+                f"data_norm, is below {most:.1g}. Compare classes with the labels in y, or give a "
+                "smaller data_norm."
             )
 
     def _descend(self, curator, plan):

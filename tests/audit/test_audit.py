@@ -128,7 +128,7 @@ def test_a_seed_of_the_audit_that_parts_share_is_refused():
     model = OneVsRestClassifier(DPLogisticRegression(epsilon=1.0, max_iter=1, data_norm=1.0))
     X, y = np.eye(6, 2), np.arange(6) % 3
     other = np.where(np.arange(6)[:, None] == 0, -1.0, X)
-    with pytest.raises(ValueError, match=r"random_state must be None for an.*got 0"):
+    with pytest.raises(ValueError, match=r"random_state must be None for this.*got 0"):
         audit(model, ((X, y), (other, y)), n_runs=40)
     ones, labels = np.ones((200, 2)), np.arange(200) % 3
     with pytest.raises(ValueError, match="random_state must be None"):

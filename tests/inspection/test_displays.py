@@ -252,7 +252,7 @@ def test_reports_that_only_some_see_have_a_number_and_no_bar():
     hidden = [part for part in display.parts if part.hidden]
     assert len(hidden) == 1
     assert len(display.bars_) == len(display.parts) - 1
-    assert any(text.startswith("seen by those who add up") for text in words(display))
+    assert any(text.startswith("seen by the aggregator") for text in words(display))
     assert display.plain_sum < hidden[0].epsilon
     assert "per group" in display.ax_.get_xlabel()
 

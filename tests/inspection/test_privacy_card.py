@@ -196,7 +196,7 @@ def test_a_plain_fit():
     model = DPMean(epsilon=0.5, delta=1e-5, bounds=(0, 1), mechanism="gaussian").fit(X)
     card = facts(model)
     sentence = card["claim"]["sentence"]
-    for part in ("epsilon = 0.5 nats", "delta = 1e-05", "replace-one", "one row", "exchanged"):
+    for part in ("epsilon = 0.5 nats", "delta = 1e-05", "replace-one", "differ in one row"):
         assert part in sentence
     assert card["local_claim"] is None
     assert card["notes"] == []
@@ -236,7 +236,7 @@ def test_odds_without_delta_bound_every_outcome(epsilon):
     exact = math.exp(epsilon) / (1 + math.exp(epsilon))
     assert exact - 1e-12 <= card["claim"]["odds"]["guess"] <= exact + 1e-9
     sentence = card["claim"]["odds"]["sentence"]
-    assert "whatever that is" in sentence
+    assert "whatever is released" in sentence
     assert privacy_card(model).odds == sentence
     (percent,) = re.findall(r"at most ([\d.]+) % sure", sentence)
     assert 100 * exact <= float(percent) <= 100 * exact + 0.1
@@ -330,7 +330,7 @@ def test_hidden_reports_have_two_claims():
     assert card["local_claim"]["epsilon"] == model.local_privacy_spent_[0]
     assert card["local_claim"]["pure_epsilon"] == model.local_epsilon_total_
     assert "noisy sums" in card["local_claim"]["sentence"]
-    assert "by those who add the reports up" in text
+    assert "by the aggregator of the reports" in text
     assert "IDEALISED" in text
 
 
@@ -339,7 +339,7 @@ def test_reports_beside_what_learned_from_rows_promise_nothing():
     card = privacy_card(make_pipeline(report, LogisticRegression()).fit(X, Y)).to_dict()
     local = card["local_claim"]
     # whoever fitted the last step was given labels in the clear
-    assert local["sentence"].startswith("None is stated: more than reports was computed")
+    assert local["sentence"].startswith("None is stated: the fit computed more than reports")
     assert local["epsilon"] is local["pure_epsilon"] is local["delta"] is None
     assert card["claim"]["status"] == "none"
 
@@ -375,7 +375,7 @@ def test_reports_next_to_other_releases():
     ).fit(X, Y)
     card = facts(pipe)
     assert card["claim"]["adjacency"] == "replace-one"
-    assert "as if every row made all" in card["composition"]["method"]
+    assert "as if every row made all of them" in card["composition"]["method"]
     assert card["local_claim"]["epsilon"] is None
     assert card["local_claim"]["sentence"].startswith("None is stated")
 
@@ -565,7 +565,7 @@ def test_unfitted_and_wrong_things_are_refused():
         privacy_card(broken)
     broken = DPMean(data_norm=1.0, mechanism="gaussian").fit(INPUT_X)
     del broken.privacy_spent_
-    with pytest.raises(TypeError, match="DPMean has a ledger_ and no privacy_spent_"):
+    with pytest.raises(TypeError, match="DPMean has a ledger_ but no privacy_spent_"):
         privacy_card(broken)
 
 

@@ -135,7 +135,7 @@ def test_maps_are_free_and_bounds_save_the_search(kernel):
     assert known.score(X, RING) > 0.8
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "folds", "rbf", "linear"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
@@ -151,7 +151,7 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
         given |= {"epsilon": 4000.0, "n_components": 6}
     found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=np.arange(60) % 2)
     assert found.passed
-    assert any("gets right" in release.query for release in found.releases) == (kernel == "auto")
+    assert any("correct rows" in release.query for release in found.releases) == (kernel == "auto")
     least = 0.3 if kernel == "auto" else 0.99 if adjacency == "zero-out" else 0.6
     assert least < found.share <= 1
 
@@ -288,14 +288,16 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
         assert fitted.score(rows, y) > 0.7
         chosen[name] = fitted.kernel_
         assert 15.9 < fitted.privacy_spent_[0] <= 16.0
-        (line,) = [r for r in fitted.ledger_.releases if "gets right" in r.query]
+        (line,) = [r for r in fitted.ledger_.releases if "correct rows" in r.query]
         # nothing is searched: a hundredth of the squared budget is for a count that moves by 1
         assert line.noise.scale == pytest.approx(10 / gdp_mu(16.0, 1e-6), rel=1e-4)
     assert chosen == {"bent": "additive", "product": "rbf"}
     # public numbers decide where nothing would be seen: there is no line for it
     few = model(epsilon=0.5, **given).fit(rows, PRODUCT[:700])
     assert few.kernel_ == "additive"
-    assert not any("gets right" in r.query or "left" in r.query for r in few.ledger_.releases)
+    assert not any(
+        "correct rows" in r.query or "bends of columns" in r.query for r in few.ledger_.releases
+    )
 
 
 def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
@@ -309,7 +311,7 @@ def test_what_lines_leave_over_chooses_where_waves_could_not_be_tried():
         fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
         assert fitted.score(rows, y) > 0.7
-        (line,) = [r for r in fitted.ledger_.releases if "leave over" in r.query]
+        (line,) = [r for r in fitted.ledger_.releases if "bends of columns" in r.query]
         # a twenty-fifth of the squared budget, for two numbers of which the second counts 0.6
         scale = math.hypot(1.0, 0.6) / (gdp_mu(0.5, 1e-6) / 5)
         assert line.noise.scale == pytest.approx(scale, rel=1e-4)
@@ -327,8 +329,8 @@ def test_lines_that_leave_nothing_over_are_compared_with_waves():
         fitted = model(kernel="auto", **given).fit(rows, y.astype(int))
         queries = [release.query for release in fitted.ledger_.releases]
         assert fitted.kernel_ == kernel
-        assert sum("leave over" in query for query in queries) == 1
-        assert sum("gets right" in query for query in queries) == 1
+        assert sum("bends of columns" in query for query in queries) == 1
+        assert sum("correct rows" in query for query in queries) == 1
         # moments and gradients: lines, lines again, waves, and what was chosen
         assert len(queries) == 4 * 2 + 2
         assert 3.99 < fitted.privacy_spent_[0] <= 4.0
@@ -345,7 +347,7 @@ def test_what_lines_leave_over_chooses_for_several_classes(adjacency):
         fitted = model(**given).fit(rows, y)
         assert fitted.kernel_ == kernel
         assert fitted.score(rows, y) > 0.55
-        assert sum("leave over" in r.query for r in fitted.ledger_.releases) == 1
+        assert sum("bends of columns" in r.query for r in fitted.ledger_.releases) == 1
         assert 0.99 < fitted.privacy_spent_[0] <= 1.0
 
 
@@ -417,7 +419,7 @@ def test_what_lines_leave_of_several_classes_is_no_longer_than_of_two():
     assert lengths.min() < 0.9 < lengths.max() < 1 + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency, n_classes):
@@ -431,7 +433,7 @@ def test_a_trace_of_what_is_left_over_attains_the_claim_and_no_more(adjacency, n
     y = np.arange(60) % n_classes
     found = trace_privacy(model(**given), X=rows, X_neighbour=other, y=y)
     assert found.passed
-    assert any("leave over" in r.query for r in found.releases)
+    assert any("bends of columns" in r.query for r in found.releases)
     assert 0.05 < found.share <= 1
 
 

@@ -93,7 +93,7 @@ def test_maps_are_free_and_public_units_save_the_search(kernel):
     assert (known.target_center_, known.target_scale_) == (0.0, 30.0)
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "rbf"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
@@ -112,7 +112,9 @@ def test_a_trace_attains_the_claim_and_no_more(kernel, adjacency):
         assert found.passed
         queries |= {r.query for r in found.releases}
         assert 0.05 < found.share <= 1
-    asked = [any(words in q for q in queries) for words in ("leave over", "squares of residuals")]
+    asked = [
+        any(words in q for q in queries) for words in ("bends of columns", "squared residuals")
+    ]
     assert asked == [kernel == "auto"] * 2
 
 
@@ -125,15 +127,15 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
         assert fitted.score(rows, y) > 0.5
         chosen[name] = fitted.kernel_
         assert 15.9 < fitted.privacy_spent_[0] <= 16.0
-        (line,) = [r for r in fitted.ledger_.releases if "squares of residuals" in r.query]
+        (line,) = [r for r in fitted.ledger_.releases if "squared residuals" in r.query]
         assert line.noise.scale == pytest.approx(10 / gdp_mu(16.0, 1e-6), rel=1e-4)
     assert chosen == {"bent": "additive", "product": "rbf"}
     # lines decide where a trial would see nothing, and where these do not: public numbers
     for epsilon, kernel, count in ((2.0, "rbf", 1), (0.5, "additive", 0)):
         few = model(epsilon=epsilon, **given).fit(rows, PRODUCT[:700])
         assert few.kernel_ == kernel
-        assert sum("leave over" in r.query for r in few.ledger_.releases) == count
-        assert not any("squares of residuals" in r.query for r in few.ledger_.releases)
+        assert sum("bends of columns" in r.query for r in few.ledger_.releases) == count
+        assert not any("squared residuals" in r.query for r in few.ledger_.releases)
         assert 0.99 * epsilon < few.privacy_spent_[0] <= epsilon
     # a plan has the releases of a fit
     planned = model(epsilon=16.0, **given).plan(700, 3).ledger

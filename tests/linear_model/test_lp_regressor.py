@@ -1138,7 +1138,7 @@ def test_a_look_compares_the_predictions_of_the_model(intercept):
     ((gain,),) = found
     assert gain == pytest.approx(wanted, rel=1e-6)
     assert gain > 0.01 * len(X)
-    (look,) = [one for one in model.ledger_.releases if "squares of residuals" in one.query]
+    (look,) = [one for one in model.ledger_.releases if "squared residuals" in one.query]
     # the noise is a small part of the rows, for a small part of the budget
     assert look.noise.scale < 0.0041 * len(X)
     assert look.noise.mu**2 < 0.031 * gdp_mu(8.0, 1e-6) ** 2
@@ -1147,13 +1147,13 @@ def test_a_look_compares_the_predictions_of_the_model(intercept):
 def test_few_rows_have_no_look_at_entries_far_out():
     X, y = with_missing(n_rows=900)
     model = DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y)
-    assert not any("squares of residuals" in one.query for one in model.ledger_.releases)
+    assert not any("squared residuals" in one.query for one in model.ledger_.releases)
     far = [[1.0, 999_999.0, 2.0]]
     end = [[1.0, model.feature_center_[1] + 100 * model.feature_scale_[1], 2.0]]
     np.testing.assert_allclose(model.predict(far), model.predict(end))
 
 
-@pytest.mark.filterwarnings("ignore:.*promises next to nothing")
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_trace_with_a_look_attains_no_more_than_the_claim(adjacency):
     X, y = with_missing(n_rows=600)
@@ -1164,7 +1164,7 @@ def test_a_trace_with_a_look_attains_no_more_than_the_claim(adjacency):
         other[7] = np.nan
     found = trace_privacy(model, X=X, X_neighbour=other, y=y)
     assert found.passed
-    assert any("squares of residuals" in one.query for one in found.releases)
+    assert any("squared residuals" in one.query for one in found.releases)
 
 
 def test_standard_columns_are_what_the_definition_says():

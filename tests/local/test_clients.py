@@ -358,10 +358,10 @@ def test_a_client_reports_once_unless_told(monkeypatch):
     row = [0.123456, 0.0, 0.0]
     first = client.report(row)
     assert client.privacy_spent_[0] <= 4.0
-    with pytest.raises(ValueError, match="spends another epsilon=4: give again=True") as caught:
+    with pytest.raises(ValueError, match="spends epsilon=4 again: pass again=True") as caught:
         client.report(row)
     assert "0.123" not in str(caught.value)
-    with pytest.raises(ValueError, match="reported before"):
+    with pytest.raises(ValueError, match="already reported"):
         pickle.loads(pickle.dumps(client)).report(row)
     assert len(client.ledger_.releases) == 1
     second = client.report(row, again=True)
@@ -583,7 +583,7 @@ def test_rounds_are_the_passes_of_a_fit():
     rng = np.random.default_rng(0)
     X, order = rng.uniform(-0.5, 0.5, size=(24, 2)), public_order(24)
     labels = np.array(["a", "b", "c"])[np.arange(24) % 3]
-    with pytest.warns(match="promises next to nothing"):
+    with pytest.warns(match="gives almost no privacy"):
         whole = LocalDPLogisticRegression(1e5, classes=["a", "b", "c"], batch_size=8).fit(X, labels)
     model = clone(whole)
     with pytest.raises(ValueError, match="there is no round"):

@@ -160,7 +160,7 @@ def test_frequencies_are_brought_to_the_simplex():
 def test_a_client_is_not_told_that_one_row_says_nothing(recwarn):
     LocalDPFrequencies(2.0).fit([[1]])
     assert not recwarn
-    with pytest.warns(PrivacyWarning, match="promises next to nothing"):
+    with pytest.warns(PrivacyWarning, match="gives almost no privacy"):
         LocalDPFrequencies(50.0).fit([[1]])
 
 
@@ -178,10 +178,12 @@ def test_tables_of_text_and_numbers():
 
 def test_values_of_another_sort_are_refused_before_any_report():
     for text in (np.full((9, 1), "yes"), np.full((9, 1), "yes", dtype=object), [["yes"]] * 9):
-        with pytest.raises(ValueError, match="feature 0 are numbers, and its values text") as found:
+        with pytest.raises(
+            ValueError, match="feature 0 are numbers, and its values are text"
+        ) as found:
             LocalDPFrequencies().fit(text)
         assert "yes" not in str(found.value)
-    with pytest.raises(ValueError, match="feature 1 are text, and its values numbers"):
+    with pytest.raises(ValueError, match="feature 1 are text, and its values are numbers"):
         LocalDPFrequencies(categories=[[1, 2], ["1", "2"]]).fit([[1, 1], [2, 2]])
     # one entry of a list decides about no other
     model = LocalDPFrequencies(30.0, categories=[0, 1]).fit([[1]] * 2000 + [["x"]])

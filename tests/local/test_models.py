@@ -509,7 +509,7 @@ def test_least_squares_without_the_correction_are_far_off(epsilon, expected):
 
 def test_warns_of_noise_alone():
     X, y = rows_and_targets(200)
-    with pytest.warns(NoisyEstimateWarning, match="use more rows"):
+    with pytest.warns(NoisyEstimateWarning, match="Use more rows"):
         model = reference(4.0).fit(X, y)
     assert model.noise_level_ > model.smallest_eigenvalue_ / 3
     with warnings.catch_warnings():

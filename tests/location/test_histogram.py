@@ -55,7 +55,7 @@ def test_categories_of_text_and_numbers():
     np.testing.assert_allclose(model.counts_[0], [50, 100], atol=0.1)
     np.testing.assert_allclose(model.counts_[1], [50, 50, 100], atol=0.1)
     assert list(model.feature_names_in_) == ["tree", "n"]
-    with pytest.warns(PrivacyWarning, match="bounds have no effect beside categories"):
+    with pytest.warns(PrivacyWarning, match="bounds have no effect with categories"):
         DPHistogram(5.0, categories=[1, 2], bounds=(0, 1)).fit(frame[["n"]])
 
 
@@ -74,12 +74,17 @@ def test_one_entry_of_a_list_decides_about_no_other():
 
 
 def test_categories_that_no_row_has_are_named():
-    text, named = np.array(["a", "b"] * 200)[:, None], "feature 0 are numbers, and its values text"
+    text, named = (
+        np.array(["a", "b"] * 200)[:, None],
+        "feature 0 are numbers, and its values are text",
+    )
     with pytest.raises(ValueError, match=named):
         DPHistogram(categories=[0, 1]).fit(text)
     # the type of objects tells nothing, and one row could decide: released counts tell
     for rows, listed in ((text.astype(object), [0, 1]), (text, "xy"), (text[:, [0, 0]], "xy")):
-        with pytest.warns(NoisyEstimateWarning, match=r"no row is in any .* feature\(s\) 0"):
+        with pytest.warns(
+            NoisyEstimateWarning, match=r"no row is in any category of feature\(s\) 0"
+        ):
             DPHistogram(categories=list(listed)).fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -66,8 +66,8 @@ def test_they_are_never_out_of_order():
     ("values", "bounds", "n_rows", "said"),
     [
         # the first of quartiles is 15 rows from the end for every 4 temperatures
-        (float, None, 150, "is mostly noise.* or give bounds"),
-        (float, (0, 1), 80, "is mostly noise.* and bounds that are as tight"),
+        (float, None, 150, "is mostly noise.* or give the tightest bounds"),
+        (float, (0, 1), 80, "is mostly noise.* and the tightest bounds"),
         (float, (0, 1), 200, "is noise if bounds are more than some 700 times as wide"),
         (float, (0, 1), 260, None),
         (int, (0, 4), 80, "is mostly noise"),

@@ -219,9 +219,9 @@ def test_the_number_of_rows_that_is_named_is_enough():
 def test_too_few_rows_for_a_quantile():
     assert fitted(DPQuantile(epsilon=1.0), PRICES[:62])[1] == ""
     for model in (DPQuantile(epsilon=1.0), DPMedian(), DPQuantile(quantile=0.99)):
-        assert "Use some" in fitted(model, PRICES[:50])[1]
+        assert "Use about" in fitted(model, PRICES[:50])[1]
     found, said = fitted(DPQuantile(epsilon=1.0, quantile=0.99), PRICES[:50])
-    needed = int(said.split("Use some ")[1].split()[0])
+    needed = int(said.split("Use about ")[1].split()[0])
     assert fitted(found, PRICES[:needed])[1] == ""
 
 

@@ -138,8 +138,8 @@ def test_which_scores_there_are():
 @pytest.mark.parametrize(
     ("scoring", "reason"),
     [
-        ("roc_auc", "nobody knows"), (make_scorer(accuracy_score), "nobody knows"),
-        (lambda e, X, y: 1.0, "nobody knows"), (["accuracy"], "one score"),
+        ("roc_auc", "it is not known"), (make_scorer(accuracy_score), "it is not known"),
+        (lambda e, X, y: 1.0, "it is not known"), (["accuracy"], "one score"),
         ({"a": "accuracy"}, "one score"), (("accuracy", "f1"), "one score"),
     ],
 )  # fmt: skip

@@ -917,7 +917,7 @@ def test_models_that_cannot_be_scored_are_not_paid_for():
     svm = DPGridSearchCV(
         DPHingeSVM(classes=[0, 1], data_norm=1.0), SECRET_GRID, scoring="neg_log_loss"
     )
-    refused(svm, "scoring must be something else.*'C': 0.1.*no predict_proba")
+    refused(svm, "scoring must suit all candidates: .* needs predict_proba, .*'C': 0.1")
     refused(
         DPGridSearchCV(MODEL, SECRET_GRID), "1d array", y=np.stack([SECRET_Y, SECRET_Y], axis=1)
     )
@@ -927,7 +927,7 @@ def test_models_that_cannot_be_scored_are_not_paid_for():
 def test_targets_that_are_missing():
     refused(DPGridSearchCV(MODEL, SECRET_GRID), "requires y to be passed", y=None)
     named = DPGridSearchCV(DPStandardScaler(), {"with_mean": [True, False]}, scoring="accuracy")
-    refused(named, "scoring must be something else.*no predict;", y=None)
+    refused(named, "scoring must suit all candidates: .* needs predict,", y=None)
     refused(
         DPGridSearchCV(DPLpRegressor(), {"p": [1, 2]}), "scoring must be given", y=SECRET_X[:, 1]
     )

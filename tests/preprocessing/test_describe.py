@@ -178,7 +178,7 @@ def test_too_few_rows_are_said_to_be():
 
 def test_categories_that_no_row_has_are_named():
     frame = pd.DataFrame({"plan": ["a", "b"] * 400, "city": ["x", "y"] * 400})
-    with pytest.warns(NoisyEstimateWarning, match=r"next to no row has .* column\(s\) 'city', by"):
+    with pytest.warns(NoisyEstimateWarning, match=r"almost no row has .* column\(s\) 'city', by"):
         dp_describe(frame, 1.0, categories={"plan": ["a"], "city": [1, 2]})
 
 
@@ -253,9 +253,9 @@ def test_dates_and_durations_are_given_back_as_such():
     [
         ({"percentiles": [0.5]}, "percentiles must hold two"),
         ({"percentiles": [0.0, 0.5]}, "greater than 0 and less than 1"),
-        ({"bounds": {"agee": (0, 1)}}, "no column is called so"),
+        ({"bounds": {"agee": (0, 1)}}, "no column has this name"),
         ({"bounds": {"age": (1, 0)}}, "bounds"),
-        ({"bounds": {"city": (1, 2)}}, "which is no number"),
+        ({"bounds": {"city": (1, 2)}}, "which is not a number"),
         (
             {"bounds": {"born": ("2021-01-01", "2020-01-01")}},
             "a pair of dates, the earlier one first",

@@ -273,7 +273,7 @@ def test_frequent_words_are_kept_and_others_are_one():
 def test_identifiers_without_a_name_come_out_without_features_and_with_a_warning(n):
     # in many rows every bucket holds more than noise, but none holds more than others
     table = pd.DataFrame({"key": [f"{i:x}" for i in range(n)], "age": np.arange(n) % 80})
-    with pytest.warns(NoisyEstimateWarning, match="no word was found to be frequent in 'key'"):
+    with pytest.warns(NoisyEstimateWarning, match="no frequent word was found in 'key'"):
         vectorizer = DPTableVectorizer(
             20.0, bounds={"age": (0, 80)}, curves="squares", random_state=0
         ).fit(table)
@@ -288,7 +288,7 @@ def test_a_warning_about_many_columns_names_some():
 
 
 def test_too_few_rows_for_scales_are_said_by_public_numbers():
-    with pytest.warns(NoisyEstimateWarning, match="too few rows .* 1 columns: give bounds for 'a'"):
+    with pytest.warns(NoisyEstimateWarning, match="too few rows .* 1 columns. Give bounds for 'a'"):
         DPTableVectorizer(random_state=0).fit(pd.DataFrame({"a": np.arange(50.0)}))
 
 
@@ -639,11 +639,11 @@ def test_what_a_pipeline_refuses(given, message):
     ("given", "message"),
     [
         ({"bounds": {"aeg": (0, 1)}}, "bounds has the key 'aeg', .* Did you mean 'age'"),
-        ({"categories": {"x": ["a"]}}, "categories has the key 'x', and no column is called so"),
+        ({"categories": {"x": ["a"]}}, "categories has the key 'x', but no column has this name"),
         ({"bounds": {"age": (1, 1)}}, r"bounds\['age'\] must be a pair"),
         ({"bounds": {"age": 5}}, r"bounds\['age'\] must be a pair"),
         ({"bounds": {"age": ([0, 0], [1, 1])}}, r"bounds\['age'\] must be a pair"),
-        ({"bounds": {"plan": (0, 1)}}, "'plan' of type .*, which is no number: give categories"),
+        ({"bounds": {"plan": (0, 1)}}, "'plan' of type .*, which is not a number: give categories"),
         ({"bounds": {"joined": (0, 1)}}, r"bounds\['joined'\] must be a pair of dates"),
         ({"bounds": {"joined": ("2024-01-01", "2020-01-01")}}, r"bounds\['joined'\] must be"),
         ({"categories": {"plan": []}}, r"categories\['plan'\] must be None, or a list"),

@@ -92,14 +92,16 @@ def test_gaussian_members_cost_as_many_times_mu_as_a_row_was_drawn():
         assert epsilon == pytest.approx(gdp_epsilon(mu, 3 * DELTA), rel=1e-3)
         assert delta == pytest.approx(3 * DELTA)
         assert (spent.n_fits, spent.most_copies) == (3, max(times))
-    told = f"a row counts up to {max(times)} times in one fit, and pays as a group of so many"
+    told = (
+        f"a row counts up to {max(times)} times in one fit, and pays like a group of {max(times)} "
+    )
     assert told in str(spent)
     assert told in spent._repr_html_()
-    assert f"times {times[0]}, for so often the same row is read at most" in repr(spent.ledger)
+    assert f"times {times[0]}, the most that the same row is read" in repr(spent.ledger)
     card = privacy_card(model)
     (note,) = card.to_dict()["notes"]
     assert note["kind"] == "repeated rows"
-    assert f"one counts up to {max(times)} times" in note["text"]
+    assert f"One row counts up to {max(times)} times" in note["text"]
     assert card.to_dict()["claim"]["epsilon"] == spent.epsilon
     assert "REPEATED ROWS" in card.to_markdown()
     # the hand check that a card proposes
@@ -133,8 +135,8 @@ def test_the_delta_of_a_release_grows_with_the_group():
     spare = one.privacy_spent_[1] - term.noise.delta
     assert privacy_spent(model).delta == pytest.approx(delta + spare)
     assert math.isfinite(privacy_spent(model).epsilon)
-    assert "as it was for a row that is read once" in repr(privacy_spent(model).ledger)
-    assert "as it was for a row that is read once" in privacy_card(model).to_markdown()
+    assert "as for a row that is read once" in repr(privacy_spent(model).ledger)
+    assert "as for a row that is read once" in privacy_card(model).to_markdown()
 
 
 def test_releases_on_batches_are_one_pair_of_their_group():

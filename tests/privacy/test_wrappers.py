@@ -484,7 +484,7 @@ SEARCHES = [
     ),
     refused(
         "The same with a step that learns without a ledger, or resamples",
-        "Nobody could pay for it. Nothing is charged.",
+        "Its price is unknown. Nothing is charged.",
         tuple(
             lambda m, step=step, search=search, more=more: search(
                 make_resampling_pipeline(step, DPLogisticRegression(classes=[0, 1], data_norm=1.0)),

@@ -178,7 +178,7 @@ def test_three_classes(params):
 @pytest.mark.parametrize("solver", ["localized", "one-pass", "accelerated-one-pass"])
 def test_solvers_that_cannot_stream_say_so_before_anything_is_charged(solver):
     model = logistic(solver=solver)
-    with pytest.raises(TypeError, match="must be in memory"):
+    with pytest.raises(TypeError, match="needs all rows in memory"):
         model.fit(da.from_array(X, chunks=500), Y)
     assert not hasattr(model, "ledger_")
 

@@ -200,7 +200,7 @@ def test_the_exponential_mechanism_needs_all_points(tmp_path, monkeypatch):
     X = dense_rows()
     budget = PrivacyBudget(100.0)
     model = DPMedian(mechanism="exponential", data_norm=5.0, budget=budget, **PUBLIC)
-    with pytest.raises(TypeError, match="'exponential' looks at all rows at once"):
+    with pytest.raises(TypeError, match="'exponential' needs all rows in memory"):
         model.fit(*chunked(X))
     assert budget.spent == (0.0, 0.0)
     monkeypatch.setattr(streams, "LARGE", 0)

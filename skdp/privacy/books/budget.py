@@ -282,8 +282,8 @@ class PrivacyBudget:
         state = chain.read()
         if head is not None and not _all_held(state, head):
             raise chain.error(
-                "lacks a charge of what is passed as head: it was put back to an earlier state, "
-                "edited, or replaced"
+                "lacks a charge that head has: it was put back to an earlier state, edited, or "
+                "replaced"
             )
         self._set(chain, state.terms)
         return state.terms
@@ -361,8 +361,8 @@ class PrivacyBudget:
         asked, ours = label or "a fit", self._terms
         if adjacency not in (ours.adjacency, "local") or unit != ours.unit:
             raise BudgetError(
-                f"the shared budget is for adjacency={ours.adjacency!r} and unit={ours.unit!r}, "
-                f"{asked} has {adjacency!r} and {unit!r}: such prices do not add up. {NOTHING}"
+                f"the shared budget is for adjacency={ours.adjacency!r} and unit={ours.unit!r}; "
+                f"{asked} has {adjacency!r} and {unit!r}. Such prices cannot be added. {NOTHING}"
             )
         charge = Charge.now(label, epsilon, delta, mu, adjacency, unit, stream)
         added = self._chain.add(charge, ours.cost(epsilon, delta, mu), self._limits)

@@ -13,8 +13,8 @@ from skdp.privacy.laws.search import DeclaredTotal
 
 #: why the epsilon of a total is infinite
 SHARED_NOISE = (
-    "infinite epsilon: fits share their noise, for they had the same random_state (noise {}). Use "
-    "random_state=None, or another seed for every fit"
+    "infinite epsilon: fits share their noise, because they had the same random_state (noise {}). "
+    "Use random_state=None, or another seed for every fit"
 )
 _NOISE = tuple(field.name for field in fields(Noise))
 
@@ -315,7 +315,7 @@ def _times(release: Release, copies: int) -> Release | None:
             "copies", 0.0, 1.0, math.inf, math.inf, dearer.mu, epsilon, grown, noise.sampling
         )
         stated = math.inf
-    told = f"times {copies}, for so often the same row is read at most (Proposition 78)"
+    told = f"times {copies}, the most that the same row is read (Proposition 78)"
     return replace(
         release,
         stated_sensitivity=stated,

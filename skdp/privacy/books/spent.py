@@ -244,7 +244,7 @@ class PrivacySpent:
     >>> epsilon, delta = spent
     Traceback (most recent call last):
     ...
-    ValueError: the total is no guarantee, for something is missing from it: step 'standard...
+    ValueError: the total is not a guarantee, because something is missing from it: step 'st...
     >>> spent.covered == (spent.epsilon, spent.delta)
     True
     """
@@ -272,7 +272,7 @@ class PrivacySpent:
     def _pair(self) -> tuple[float, float]:
         if self.uncovered:
             raise ValueError(
-                "the total is no guarantee, for something is missing from it: "
+                "the total is not a guarantee, because something is missing from it: "
                 f"{'; '.join(map(str, self.uncovered))}. The (epsilon, delta) of the rest is in "
                 "covered, and what is missing in uncovered."
             )
@@ -303,7 +303,7 @@ class PrivacySpent:
         if any(release.noise.law == "fits" for release in self.ledger.releases):
             lines += [f"{self.n_fits} fits, an upper bound from their budgets"]
         if self.most_copies > 1:
-            told = "a row counts up to {} times in one fit, and pays as a group of so many"
+            told = "a row counts up to {0} times in one fit, and pays like a group of {0} rows"
             lines += [told.format(self.most_copies)]
             if self.ledger.budget_heads:
                 lines += ["the shared budget was charged as if every row counted once"]
@@ -807,9 +807,9 @@ def price_of_fits(
                 assumed += assumptions_of(leaf, name_of(step, leaf))
     if not has_private_steps:
         raise TypeError(
-            f"fits of {type(estimator).__name__} have no private step: nothing to add up. What "
-            "holds private estimators inside, other than pipelines, unions and column "
-            "transformers, is not taken apart before it is fitted."
+            f"fits of {type(estimator).__name__} have no private step, so there is no price to add "
+            "up. Before a fit only pipelines, unions and column transformers are searched for "
+            "private steps."
         )
     ledger, drawn = Ledger().assume(*assumed), Counter[str]()
     for release, count in prices.items():

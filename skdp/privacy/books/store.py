@@ -345,8 +345,8 @@ def refuse_shared_noise(stream: str | None, known: Collection[str]) -> None:
     if stream in known:
         raise BudgetError(
             "a fit that was charged here had the same random_state, so both would have the same "
-            f"noise (its identity is {stream}), and differences of what they release would have "
-            f"none. Use random_state=None, or another seed for every fit. {NOTHING}"
+            f"noise (identity {stream}), which cancels in the difference of their results. "
+            f"Use random_state=None, or another seed for every fit. {NOTHING}"
         )
 
 
@@ -455,8 +455,8 @@ class MemoryStore(BudgetStore):
         # before the lock, which another thread may have held when the process forked
         if os.getpid() != self._pid:
             raise BudgetError(
-                "a budget in memory is for one process, and this is a child of it: give path= to "
-                f"share a budget between processes. {NOTHING}"
+                "a budget in memory works in one process only, and this is a child process. Give "
+                f"path= to share a budget between processes. {NOTHING}"
             )
 
     def read(self) -> tuple[str, list[tuple[str, str]]]:

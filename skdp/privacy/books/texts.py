@@ -44,11 +44,11 @@ def what_is_drawn(noise: Noise, digits: int = 6) -> str:
     if noise.law == "local":
         return "drawn by every row on its own"
     if noise.law == "fits":
-        return "as these fits chose it, of which no ledger was kept"
+        return "chosen by each of these fits, whose ledgers were not kept"
     if noise.law == "search":
         return "within every run, and in the choice"
     if noise.law == "copies":
-        return "as it was for a row that is read once"
+        return "as for a row that is read once"
     return f"{noise.law}, scale {noise.scale:.{digits}g}"
 
 
@@ -72,7 +72,7 @@ def _cells(release: Any) -> dict[str, Any]:
         "price": price + " each",
         "rows": rows_read(release),
         "adjacency": release.adjacency + (f", per {release.unit}" if release.unit != "row" else ""),
-        "seen by": "those who add the reports up" if release.hidden else "everybody",
+        "seen by": "the aggregator of the reports" if release.hidden else "everybody",
         "theorem": release.theorem,
         "numerics": release.numerics,
     }

@@ -79,8 +79,8 @@ class Curator:
             self._charging.share(budget, purpose)
         if self._bits.seeded:
             warnings.warn(
-                "random_state is set, so the noise can be reproduced by whoever knows it, and "
-                "equal seeds on two data sets cancel. Use random_state=None for a real release.",
+                "random_state is set: anybody who knows it can reproduce the noise, and noise of "
+                "equal seeds cancels in a difference. Use random_state=None for a real release.",
                 SeededNoiseWarning,
                 stacklevel=level_of_caller(),
             )

@@ -122,9 +122,9 @@ class Search:
         self._split, self._counted = self._draw_split(), self._draw_counted()
         if self._bits.seeded:
             warnings.warn(
-                "random_state is set, so the search and its noise can be reproduced by whoever "
-                "knows it, the secret choice of the runs that count included. Use "
-                "random_state=None for a real release.",
+                "random_state is set: anybody who knows it can reproduce the search, with its "
+                "noise and its secret choice of the runs that count. Use random_state=None for a "
+                "real release.",
                 SeededNoiseWarning,
                 stacklevel=level_of_caller(),
             )
