@@ -570,12 +570,12 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "the noise of the second moments halved", "PreconditionedFit.run",
+        "the noise of the second moments halved", "PreconditionedFit.solution",
         r"GaussianMechanism\(self\.mu_moments\)", "GaussianMechanism(2 * self.mu_moments)",
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "second moments that are used and not paid for", "PreconditionedFit.run",
+        "second moments that are used and not paid for", "PreconditionedFit.solution",
         r"curator\.release\(self\.moments, GaussianMechanism\(self\.mu_moments\)\)",
         "self.moments.evaluate(curator._admitted(None))",
         "tests/test_preconditioned.py",
