@@ -237,7 +237,7 @@ MUTANTS = [
     ),
     Mutant(
         "one label of a list decides about the others", "as_stored",
-        r"return made if exact else _one_by_one\(y\)", "return made",
+        r"return made if exact else one_by_one\(y\)", "return made",
         "tests/test_strange_labels.py",
     ),
     # bounds
@@ -1049,6 +1049,26 @@ MUTANTS = [
     Mutant(
         "groups: one fraction of a list makes one of two large identifiers", "identifiers_of",
         r"as_stored\(groups\) if", "found if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: large numbers of numpy in a list become floats", "as_stored",
+        r"isinstance\(one, Integral\)", "isinstance(one, int)",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: a float of numpy is two large identifiers", "coded_identifiers",
+        r"one_by_one\(listed\) if", "groups if",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: decimals become floats", "arrow_targets",
+        r" and not exact", "",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "groups: the type of one chunk joins large identifiers of another", "_joined_codes",
+        r"found\.astype\(object\) for", "found for",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(

@@ -22,6 +22,7 @@ from skdp._rows.streams import (
     is_dask,
     is_text_of_arrow,
     marks_of,
+    one_by_one,
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy.books.spent import asks_for_groups
@@ -137,7 +138,7 @@ _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); 
 def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
-        found = np.asarray(arrow_targets(groups) if is_arrow(groups) else groups)
+        found = np.asarray(arrow_targets(groups, exact=True) if is_arrow(groups) else groups)
         # one fraction in a list would make one of two large numbers
         mixed = isinstance(groups, list | tuple) and found.ndim == 1 and found.dtype.kind == "f"
         found = as_stored(groups) if mixed else found
@@ -201,6 +202,7 @@ def coded_identifiers(groups):
                     return close[0].astype(groups.dtype), close[1]
             rows, codes = _told_apart(numbers.view(np.int64))
             return groups[rows], codes
+        groups = one_by_one(listed) if groups.dtype.kind == "O" else groups
         found, codes = np.unique(groups, return_inverse=True)
     except TypeError:
         raise ValueError(
@@ -343,6 +345,9 @@ def _joined_codes(blocks):
         )
     if not names:
         return np.empty(0), np.empty(0, dtype=np.int64)
+    if len({found.dtype.kind for found in names if len(found)} & {*"iuf"}) > 1:
+        # as floats two large numbers of one chunk could be one, by the type of another
+        names = [found.astype(object) for found in names]
     found, places = coded_identifiers(np.concatenate(names))
     starts = np.cumsum([0, *map(len, names)])
     return found, np.concatenate(

@@ -754,6 +754,11 @@ def resolve_classes(y, classes):
         y = as_labels(y)
     if classes is None:
         labels = y.facts.labels if isinstance(y, RowStream) else y
+        if labels.dtype.kind == "O" and any(map(is_missing, labels.tolist())):
+            raise ValueError(
+                "y has missing labels. Pass the public label set as classes=: rows of no class "
+                "add nothing then; without it this error depends on the data."
+            )
         # errors are outside the claim, but a warning about the labels would be an output
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -766,9 +771,10 @@ def resolve_classes(y, classes):
             )
         return found, *coded(y, found), (INFERRED,)
     given = plain_text(np.asarray(classes))
-    if given.ndim != 1 or len(given) < 2 or given.dtype.kind == "c" or _has_missing(given):
+    if given.ndim != 1 or len(given) < 2 or given.dtype.kind == "c" or _has_missing(given, classes):
         raise ValueError(
-            f"classes must be a sequence of at least 2 distinct labels; got {classes!r}."
+            "classes must be a sequence of at least 2 distinct labels, none missing; got "
+            f"{classes!r}."
         )
     public = np.unique(given)
     if len(public) != len(given):
@@ -848,8 +854,10 @@ def _is_missing(places):
     return places < 0
 
 
-def _has_missing(labels):
-    return labels.dtype.kind == "f" and not np.isfinite(labels).all()
+def _has_missing(labels, listed):
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        return True
+    return any(map(is_missing, np.asarray(listed, dtype=object).ravel().tolist()))
 
 
 # The penalty of a linear classifier, in the units that its rows are admitted in.

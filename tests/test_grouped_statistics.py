@@ -42,7 +42,7 @@ from skdp._rows.columns import FeatureRows, PointRows, distances_from
 from skdp._rows.linear import ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
-from skdp.io import stream_arrays, stream_chunks
+from skdp.io import stream_arrays, stream_chunks, stream_parquet
 from skdp.location._clipped_mean import BoxRows, ClippedRowSum, FarCount, RowSum
 from skdp.location._compressed_sensing import SketchSum
 from skdp.location._median import DirectionSum, DistanceSum
@@ -591,9 +591,64 @@ def test_groups_that_do_not_fit_to_a_stream_are_refused(groups, error, told):
 def test_one_identifier_of_a_list_joins_no_others():
     # as floats the first two are one number
     near = [2**60, 2**60 + 1]
-    for another in (5, 0.5):
-        (n_groups, _), codes = resolve_groups([*near, another], np.zeros((3, 1)))
+    for kind, another in ((int, 5), (int, 0.5), (np.int64, 0.5), (np.uint64, np.int64(5))):
+        groups = [*map(kind, near), another]
+        for listed in (groups, np.array(groups, dtype=object)):
+            (n_groups, _), codes = resolve_groups(listed, np.zeros((3, 1)))
+            assert n_groups == len(set(codes.tolist())) == 3
+    # of objects of numpy, one that is a float was equal to both
+    mixed = np.array([*map(np.int64, near), np.float64(2**60)], dtype=object)
+    (n_groups, _), codes = resolve_groups(mixed, np.zeros((3, 1)))
+    assert n_groups == 2
+    assert codes[0] == codes[2] != codes[1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.uint64, np.float32])
+def test_the_type_of_one_chunk_joins_no_identifiers_of_another(kind):
+    near, others = np.array([2**60, 2**60 + 1]), np.array([7, 2**60], dtype=kind)
+    _, groups = stream_chunks([(PEOPLE[:2], None, whose) for whose in (near, others)])
+    (n_groups, _), codes = resolve_groups(groups, np.zeros((4, 1)))
+    assert n_groups == len(set(codes.tolist())) == 3
+    assert codes[0] == codes[3]
+    dask = pytest.importorskip("dask")
+    frame = pytest.importorskip("dask.dataframe").from_delayed(
+        [dask.delayed(pandas_of)(whose) for whose in (near, others)],
+        meta=pandas_of(near[:0]),
+        verify_meta=False,
+    )
+    (n_groups, _), codes = resolve_groups(frame["whose"], np.zeros((4, 1)))
+    assert n_groups == len(set(codes.tolist())) == 3
+    assert codes[0] == codes[3]
+
+
+def test_large_decimals_are_identifiers_of_their_own(tmp_path):
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    whose = pa.array([2**60, 2**60 + 1, 7, 2**60]).cast(pa.decimal128(38, 0))
+    path = tmp_path / "rows.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table({"x": [0.5] * 4, "g": whose}), path)
+    halves = [whose[:2], whose[2:]]
+    _, read = stream_parquet(path, groups="g")
+    _, in_chunks = stream_chunks([(PEOPLE[:2], None, half) for half in halves])
+    _, mixed = stream_chunks([(PEOPLE[:2], None, half) for half in (halves[0], [7, 2**60])])
+    series = pd.Series(whose.to_pandas(), dtype=pd.ArrowDtype(whose.type))
+    for groups in (
+        whose,
+        pa.chunked_array(halves),
+        pl.from_arrow(whose),
+        series,
+        read,
+        in_chunks,
+        mixed,
+    ):
+        (n_groups, _), codes = resolve_groups(groups, np.zeros((4, 1)))
         assert n_groups == len(set(codes.tolist())) == 3
+        assert codes[0] == codes[3]
+    with pytest.raises(ValueError, match="missing identifiers"):
+        resolve_groups(pa.array([1, None]).cast(pa.decimal128(38, 0)), np.zeros((2, 1)))
+
+
+def pandas_of(whose):
+    return pytest.importorskip("pandas").DataFrame({"whose": whose})
 
 
 def test_identifiers_of_chunks_are_of_one_type():

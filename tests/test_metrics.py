@@ -991,6 +991,20 @@ def test_probabilities_of_two_classes_may_have_two_columns():
     assert_allclose(loud(dp_roc_auc_score, y, both, classes=[0, 1]), one.roc_auc, atol=1e-3)
 
 
+@pytest.mark.parametrize("bounds", [(0, 1), (1e6, 2e6)])
+@pytest.mark.parametrize("score", [dp_r2_score, dp_d2_absolute_error_score])
+def test_targets_out_of_their_bounds_are_told(score, bounds):
+    rng = np.random.default_rng(0)
+    target = rng.normal(3e5, 5e4, 20_000)
+    found = target + rng.normal(0, 1.5e4, 20_000)
+    terms = {"epsilon": 1.0, "random_state": 0}
+    with pytest.warns(NoisyEstimateWarning, match="targets lie at an end of bounds.* that hold"):
+        score(target, found, bounds=bounds, **terms)
+    # half of the targets beyond an end, or skewed ones within
+    for inside, ends in ((target, (0, 3e5)), (rng.exponential(size=20_000), (0, 20))):
+        score(inside, inside, bounds=ends, residual_bound=ends[1] / 2, **terms)
+
+
 def test_an_interval_without_an_end_is_told():
     target = np.random.default_rng(0).normal(size=2000)
     with pytest.warns(NoisyEstimateWarning, match="r2 has no lower end. Give tighter bounds"):

@@ -226,6 +226,19 @@ def test_types_that_never_meet_are_refused():
             DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
 
 
+def test_a_missing_label_is_no_class():
+    words = WORDS.copy()
+    # the first one decides what scikit-learn takes all of them for
+    words[0] = None
+    for labels in (words, list(words), pa.array(words)):
+        with pytest.raises(ValueError, match="y has missing labels"):
+            DPLogisticRegression().fit(X, labels)
+    for nobody in (None, np.nan, pd.NA):
+        for classes in (["yes", nobody], np.array(["yes", nobody], dtype=object)):
+            with pytest.raises(ValueError, match="distinct labels, none missing; got"):
+                DPLogisticRegression(classes=classes).fit(X, WORDS)
+
+
 def test_what_is_wrong_with_all_labels_is_still_an_error():
     model = DPLogisticRegression(classes=[0, 1], data_norm=1.0)
     for y, told in (

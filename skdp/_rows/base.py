@@ -137,9 +137,10 @@ def _pairs_by_name(bounds, n_features, name, feature_names):
     unknown = [key for key in bounds if key not in places]
     if missing or unknown:
         keys = "position, for the rows have no names" if feature_names is None else "name"
+        lists = {"missing are": missing, "unknown are": unknown}
+        told = ", ".join(f"{which} {found}" for which, found in lists.items() if found)
         raise ValueError(
-            f"{name} must have a pair (lower, upper) for every feature, by {keys}; missing are "
-            f"{missing}, unknown are {unknown}."
+            f"{name} must have a pair (lower, upper) for every feature, by {keys}; {told}."
         )
     return [bounds[place] for place in places]
 

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -298,13 +299,15 @@ def _numbers(column):
     return column.to_numpy(zero_copy_only=False)
 
 
-def arrow_targets(y):
+def arrow_targets(y, exact=False):
     """Return a column of targets, values as they are.
 
     Parameters
     ----------
     y : pyarrow.Array or pyarrow.ChunkedArray
         Numbers, booleans or text.
+    exact : bool, default=False
+        Whether decimals stay decimals: as floats, two large identifiers would be one.
 
     Returns
     -------
@@ -314,13 +317,12 @@ def arrow_targets(y):
     from pyarrow import ChunkedArray, types
 
     if isinstance(y, ChunkedArray):
-        parts = [arrow_targets(part) for part in y.chunks]
+        parts = [arrow_targets(part, exact) for part in y.chunks]
         return np.concatenate(parts) if parts else np.empty(0)
     if types.is_dictionary(y.type):
         y = y.dictionary_decode()
-    if any(test(y.type) for test in (types.is_integer, types.is_floating, types.is_boolean)):
-        return _numbers(y)
-    if types.is_decimal(y.type):
+    numbers = (types.is_integer, types.is_floating, types.is_boolean)
+    if any(test(y.type) for test in numbers) or (types.is_decimal(y.type) and not exact):
         return _numbers(y)
     return y.to_numpy(zero_copy_only=False)
 
@@ -333,22 +335,23 @@ def as_stored(y):
         made = np.asarray(y)
     except ValueError:
         # lists of several lengths: what they are is left to whoever looks at the values
-        return _one_by_one(y)
+        return one_by_one(y)
     if made.ndim == 2 and made.shape[1] == 1:
         return as_stored([one[0] for one in y]).reshape(-1, 1)
     if made.ndim != 1 or made.dtype.kind in "biu":
         return made
     if made.dtype.kind == "f":
-        exact = all(not isinstance(one, int) or abs(one) <= 2**53 for one in y)
+        exact = all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in y)
     else:
         exact = all(isinstance(one, str) for one in y)
-    return made if exact else _one_by_one(y)
+    return made if exact else one_by_one(y)
 
 
-def _one_by_one(y):
+def one_by_one(y):
+    """Return a list as an array of objects; numbers are those of Python, which compare exactly."""
     made = np.empty(len(y), dtype=object)
     for position, one in enumerate(y):
-        made[position] = one
+        made[position] = one.item() if isinstance(one, np.number) else one
     return made
 
 
@@ -397,7 +400,7 @@ def as_block(X, y=None):
 
 def as_column(y, n_rows, what, name):
     """Return what is given for every row of a chunk as it is stored, an array, or raise."""
-    y = arrow_targets(y) if is_arrow(y) and not is_table(y) else as_stored(y)
+    y = arrow_targets(y, name == "groups") if is_arrow(y) and not is_table(y) else as_stored(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
     if y.shape != (n_rows,):

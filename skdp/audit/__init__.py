@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Audits: coupled traces of fits, and lower bounds on epsilon from the differences between fits."""
+"""Audits: coupled traces of fits, and lower bounds on epsilon from many fits."""
 
 from skdp.audit._attack import clopper_pearson
 from skdp.audit._audit import audit_outputs, audit_privacy

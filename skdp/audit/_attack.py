@@ -1,10 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The attack: scores of outputs, a test learned from some runs, and bounds from its errors.
+"""The attack: scores of outputs, a test learned from runs, and bounds from its errors.
 
-A test looks at an output and says which of two neighbouring data sets it came from. What is
-learned may be arbitrarily bad: that makes an audit weak, never wrong, for the errors are counted
-on runs that were not looked at before.
+A test guesses from an output which of two neighbouring data sets it came from. A bad test makes an
+audit weak, never wrong, because the errors are counted on fresh runs.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ MOST_COLUMNS = 12
 
 
 class Standardised:
-    """Columns that vary, centered and scaled by quantiles of what they are learned from."""
+    """Varying columns, centered and scaled by quantiles of the learning runs."""
 
     def __init__(self, table):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -39,14 +38,14 @@ class Standardised:
         self.varies = self.spread > 0
 
     def __call__(self, table):
-        """Return the columns of a table that vary, in units of their spread."""
+        """Return the varying columns of a table, in units of their spread."""
         with np.errstate(over="ignore", under="ignore"):
             moved = (table / self.unit - self.center)[:, self.varies]
             return np.clip(moved / self.spread[self.varies], -FARTHEST, FARTHEST)
 
 
 def linear_scores(first, second):
-    """Return directions in which two sets of standardised outputs differ.
+    """Return directions of difference between two sets of standardised outputs.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ def linear_scores(first, second):
     Returns
     -------
     directions : dict of str to ndarray
-        The difference of the means over the variance of every column and, for few columns,
-        Fisher's discriminant.
+        The difference of means over the variance of every column; with few columns also Fisher's
+        discriminant.
     """
     gap = second.mean(axis=0) - first.mean(axis=0)
     centered = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
@@ -73,7 +72,7 @@ def linear_scores(first, second):
 
 
 def quadratic_score(first, second):
-    """Return the log-ratio of two normal laws with independent columns, as a function."""
+    """Return the log-ratio of two normal distributions with independent columns, as a function."""
     means = [part.mean(axis=0) for part in (first, second)]
     variances = [part.var(axis=0) + 1e-4 for part in (first, second)]
 
@@ -95,8 +94,8 @@ def histogram_score(first, second):
     Returns
     -------
     score : callable
-        By the lemma of Neyman and Pearson, its thresholds are the best tests if the
-        histograms are right; they may be unions of intervals.
+        By the Neyman-Pearson lemma, its thresholds are the best tests if the histograms are exact.
+        Their regions may be unions of intervals.
     """
     together = np.concatenate([first, second])
     n_bins = int(np.clip(np.sqrt(len(together)) / 2, 2, 40))
@@ -111,14 +110,14 @@ def histogram_score(first, second):
 
 
 def telling_columns(first, second):
-    """Return the columns whose values, or distances from 0, differ most in rank."""
+    """Return the columns with the largest rank differences of values, or of distances from 0."""
     gap = np.abs(mann_whitney(first, second) - 0.5)
     spread = np.abs(mann_whitney(np.abs(first), np.abs(second)) - 0.5)
     return np.argsort(-np.maximum(gap, spread), kind="stable")[:MOST_COLUMNS]
 
 
 def mann_whitney(first, second):
-    """Return, by column, how likely a value of the second is larger; ties count half."""
+    """Return by column the probability of a larger value in the second table; ties count half."""
     together = np.vstack([first, second])
     found = np.empty(together.shape[1])
     for place, column in enumerate(together.T):
@@ -136,26 +135,26 @@ def mann_whitney(first, second):
 
 
 def clopper_pearson(count: Any, total: int, miss: float) -> tuple[Any, Any]:
-    """Bound a probability from both sides, given how often its event occurred.
+    """Return bounds on a probability from both sides, given the count of its event.
 
     Parameters
     ----------
     count : int or ndarray of int
-        How often the event occurred, from 0 to `total`.
+        Count of the event, from 0 to `total`.
     total : int
         Number of independent trials, at least 1.
     miss : float
-        Probability, in (0, 1), with which each of the two bounds may be wrong.
+        Error probability of each of the two bounds, in (0, 1).
 
     Returns
     -------
     lower, upper : float or ndarray
-        Each holds with probability ``1 - miss`` at least, whatever the probability is; both
-        together with ``1 - 2 * miss``.
+        Each holds with probability at least ``1 - miss``, for every true probability; both
+        together with at least ``1 - 2 * miss``.
 
     Notes
     -----
-    Tails of the binomial law are incomplete beta functions [1]_.
+    Tails of the binomial distribution are incomplete beta functions [1]_.
 
     References
     ----------
@@ -178,7 +177,7 @@ def clopper_pearson(count: Any, total: int, miss: float) -> tuple[Any, Any]:
 
 
 def epsilon_bound(fpr, fnr, delta):
-    """Return the least epsilon that allows error rates as small as these.
+    """Return the least epsilon that allows such small error rates.
 
     Parameters
     ----------
@@ -194,9 +193,9 @@ def epsilon_bound(fpr, fnr, delta):
 
     Notes
     -----
-    (epsilon, delta)-differential privacy implies ``FPR + exp(epsilon) FNR >= 1 - delta`` and
-    the same with the rates exchanged (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Both
-    are monotone in the rates, hence hold for bounds from above.
+    (epsilon, delta)-differential privacy implies ``FPR + exp(epsilon) FNR >= 1 - delta`` and the
+    same with the rates exchanged (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Both are monotone
+    in the rates, and so hold for upper bounds.
     """
     fpr, fnr = np.asarray(fpr), np.asarray(fnr)
     one = np.log(np.maximum(1 - delta - fpr, 1e-300)) - np.log(fnr)
@@ -205,7 +204,7 @@ def epsilon_bound(fpr, fnr, delta):
 
 
 def mu_bound(fpr, fnr):
-    """Return the least mu for which mu-Gaussian privacy allows error rates as small as these.
+    """Return the least mu such that mu-Gaussian privacy allows such small error rates.
 
     Parameters
     ----------
@@ -260,16 +259,16 @@ MISS = 0.001
 
 @dataclass(frozen=True)
 class LearnedTest:
-    """A test that says "second" where a score is on one side of a threshold.
+    """A test that says "second" if a score is on one side of a threshold.
 
     Parameters
     ----------
     name : str
-        How the score was learned.
+        Method of learning the score.
     score : callable
         Maps a table of outputs to numbers.
     threshold : float
-        Where the answer changes.
+        Threshold of the answer.
     above : bool
         Whether it says "second" above the threshold, or at and below it.
     """
@@ -280,11 +279,11 @@ class LearnedTest:
     above: bool
 
     def says_second(self, table):
-        """Return the answer for every row of a table of outputs."""
+        """Return the answers for the rows of a table of outputs."""
         return (self.score(table) > self.threshold) == self.above
 
     def curve(self, first, second):
-        """Return points (FPR, FNR) for other thresholds of the same score, at most 100."""
+        """Return at most 100 points (FPR, FNR) for other thresholds of the same score."""
         values = [self.score(table) for table in (first, second)]
         if not self.above:
             values = [-part for part in values]
@@ -303,15 +302,15 @@ def learn_tests(first, second, delta, attack="auto"):
     first, second : ndarray of shape (n_runs, n_columns)
         Tables of outputs, of equal width.
     delta : float
-        For which the bound on epsilon is to be large.
+        Delta of the bound on epsilon.
     attack : {"auto", "linear"}, default="auto"
-        Which scores are tried.
+        Candidate scores.
 
     Returns
     -------
     for_epsilon, for_mu : LearnedTest
-        Scores are learned from the even runs; score and threshold are chosen by what they
-        would bound on the odd ones.
+        Scores are learned from the even runs; score and threshold are chosen by their bounds on
+        the odd ones.
     """
     learned, chosen = (first[::2], second[::2]), (first[1::2], second[1::2])
     constant = (-1.0, LearnedTest("constant", _constant, 0.0, True))
@@ -332,7 +331,7 @@ def _constant(table):
 
 
 def _thresholds(first, second, above, delta):
-    """Return (epsilon, threshold) and (mu, threshold), as large as the counts support."""
+    """Return (epsilon, threshold) and (mu, threshold) with the largest bounds on the counts."""
     values = np.unique(np.concatenate([first, second]))
     # halves first: the middle of two large numbers may overflow
     middles = values[1:] / 2 + values[:-1] / 2
@@ -381,18 +380,18 @@ def _candidates(first, second, attack):
 
 
 def separation(first, second):
-    """Return by how much two tables of outputs differ, from 0 to 1.
+    """Return the separation of two tables of outputs, from 0 to 1.
 
     Parameters
     ----------
     first, second : ndarray of shape (n_runs, n_columns)
-        Outputs, of four runs each at least.
+        Outputs of at least four runs each.
 
     Returns
     -------
     separation : float
-        Of scores learned from one half of the runs, the largest Mann-Whitney statistic
-        on the other half, from -1 (wrong way) to 1, averaged over both ways.
+        Scores are learned from one half of the runs. The result is the largest Mann-Whitney
+        statistic on the other half, from -1 (wrong direction) to 1, averaged over both halves.
     """
     found = dict[str, float]()
     for half in (0, 1):
@@ -441,25 +440,24 @@ class Failure:
 
 
 def released(fitted):
-    """Return the numeric attributes of a fitted estimator whose names end with "_".
+    """Return the numeric attributes of a fitted estimator with names that end in "_".
 
     Parameters
     ----------
     fitted : object
-        A fitted estimator. Steps of pipelines and estimators inside of estimators are
-        looked into.
+        A fitted estimator. Steps of pipelines and nested estimators are included.
 
     Returns
     -------
     outcome : dict of str to ndarray
-        The first 2000 entries of every attribute, flat, and the sizes of those that are
-        not numeric.
+        The first 2000 entries of every numeric attribute, flattened, and the sizes of other
+        attributes.
     """
     return dict(_walk(fitted, "", DEPTH))
 
 
 def scored(value):
-    """Return what a user's score says, a number or a vector, as an outcome."""
+    """Return the value of a user's score, a number or a vector, as an outcome."""
     return {"score": np.ravel(np.asarray(value, dtype=np.float64))}
 
 
@@ -506,12 +504,12 @@ def _entries(value, name):
 
 
 class Layout:
-    """A fixed table for outcomes: one column per entry, and columns for what is missing.
+    """A fixed table for outcomes: one column per entry, and columns for missing values.
 
     Parameters
     ----------
     outcomes : list of (dict or Failure)
-        Outcomes that decide which columns there are.
+        Outcomes that determine the columns.
     """
 
     def __init__(self, outcomes):
@@ -527,14 +525,14 @@ class Layout:
         Parameters
         ----------
         outcomes : list of (dict or Failure)
-            These, or others.
+            The same outcomes, or others.
 
         Returns
         -------
         table : ndarray of shape (n_outcomes, n_columns)
-            Finite. The first column says whether the fit failed. Every attribute has a
-            column with its size, columns with its entries, and as many which say that an entry
-            is not finite: -1 and 1 for infinite ones, 2 for NaN.
+            Finite table. The first column is whether the fit failed. Every attribute has a column
+            with its size, columns with its entries, and as many with codes of non-finite entries:
+            -1 and 1 for infinite ones, 2 for NaN.
         """
         blocks = [np.array([[isinstance(o, Failure)] for o in outcomes], dtype=np.float64)]
         for name, size in self.sizes.items():

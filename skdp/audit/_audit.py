@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The audit of an estimator: many fits to two neighbouring data sets, told apart by a test.
+"""Audit of an estimator: many fits to two neighbouring data sets, and a test between them.
 
 Half of the runs choose the neighbours and the test; the other half make the bound.
 """
@@ -69,63 +69,61 @@ def audit_privacy(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> AuditResult:
-    """Bound the epsilon of an estimator from below, by telling its fits apart.
+    """Return a lower bound on the epsilon of an estimator, from many fits.
 
-    The estimator is fitted many times to a data set and to a neighbour of it. What the fits
-    release is looked at, and the better the two can be told apart, the larger epsilon
-    must be. The estimator need not be one of this library.
+    The estimator is fitted many times to a data set and to a neighbour of it. The better a test
+    distinguishes the outputs of the two, the larger epsilon must be. The estimator may be from any
+    library.
 
     Parameters
     ----------
     estimator : object
-        Anything with a method `fit`: classifier, regressor, transformer, pipeline.
-        Every fit is to a clone with a `random_state` of its own, or to a deep copy of what
-        cannot be cloned.
+        Any object with a method `fit`: classifier, regressor, transformer, pipeline. Every fit
+        uses a clone with its own `random_state`, or a deep copy if cloning is impossible.
     data : array-like or tuple, default=None
-        The rows: X, or a tuple of the arguments of `fit`, ``(X, y)`` say. Use made-up rows:
+        The rows: X, or a tuple of the arguments of `fit`, such as ``(X, y)``. Use made-up rows:
         the result of an audit is not private. None makes up 12 rows of 2 features.
     neighbour : array-like or tuple, default=None
-        The same rows except one; with groups as the third argument, except those of one
-        group. None tries the pairs of `adversarial_pairs` with few fits each, and takes the
-        one that is told apart best.
+        The same rows except one; with groups as the third argument, except the rows of one group.
+        None tries the pairs of `adversarial_pairs` with few fits each, and uses the most
+        distinguishable one.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
-        How neighbours differ. None takes the estimator's, or else "replace-one".
-        "zero-out" needs a neighbour, unless it is a classifier with public `classes`.
+        Relation of neighbours. None takes the adjacency of the estimator, or "replace-one".
+        "zero-out" needs a neighbour, except for classifiers with public `classes`.
     delta : float, default=None
-        The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
-        else 0.
+        Delta of the bound on epsilon, in [0, 1). None takes the delta of the claim, or 0.
     n_runs : int, default=1000
-        Fits to each of the two data sets, 40 at least. Half of them choose the neighbours and
-        the attack; the other half make the bound. With no neighbour given and few runs, the
-        search adds some. A bound is at most about ``log(n_runs / 8)``.
+        Number of fits to each of the two data sets, at least 40. Half of them choose the
+        neighbours and the attack; the other half give the bound. Without a neighbour and with few
+        runs, the search adds some. A bound is at most about ``log(n_runs / 8)``.
     confidence : float, default=0.95
-        Probability, in (0, 1), with which the bound holds.
+        Confidence of the bound, in (0, 1).
     attack : {"auto", "linear"}, default="auto"
-        How outputs are told apart: "linear" tries directions, "auto" also single outputs,
-        their histograms, and a quadratic discriminant.
+        Type of test between outputs: "linear" tries directions, "auto" also single outputs, their
+        histograms, and a quadratic discriminant.
     score : callable, default=None
-        Maps a fitted estimator to a number or a vector, by which fits are told apart. None takes
-        all numeric attributes whose names end with "_", of every step, 2000 entries of each.
+        Maps a fitted estimator to a number or a vector for the test. None takes all numeric
+        attributes with names that end in "_", of every step, 2000 entries each.
     random_state : int, default=None
-        Seeds the fits, so that the audit can be repeated, as far as they have a parameter
-        `random_state`. None leaves them to the operating system, which is needed for ensembles of
-        clones: one seed would give all of them the same noise.
+        Seeds the fits through their parameter `random_state`, for a reproducible audit. None
+        leaves them to the operating system, which is necessary for ensembles of clones: one seed
+        would give all of them the same noise.
     n_jobs : int, default=None
-        Fits in parallel, as for joblib.
+        Number of parallel fits, as for joblib.
     verbose : int, default=0
-        1 draws a bar on standard error.
+        1 draws a progress bar on standard error.
 
     Returns
     -------
     result : AuditResult
-        Print it. `passed` tells whether the claim was contradicted, `plot` draws why.
+        Result to print. `passed` is False for a contradicted claim; `plot` draws the evidence.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, data and neighbour are no neighbours, or every fit
-        raises; the message names the parameter, or quotes the first exception. If parts of the
-        estimator share the noise of a `random_state`, for then nothing is claimed.
+        If a parameter is out of range, data and neighbour are not neighbours, or every fit raises;
+        the message names the parameter, or quotes the first exception. If parts of the estimator
+        share the noise of a `random_state`, because there is no claim then.
     TypeError
         If the estimator has no method `fit`.
 
@@ -136,19 +134,18 @@ def audit_privacy(
 
     Notes
     -----
-    A lower bound is evidence against a claim, never proof of it: another pair, another
-    attack or more runs may find more.
+    A lower bound can contradict a claim, but never prove it: another pair, another attack or more
+    runs may give a larger bound.
 
-    A test that was fixed before looks at the second half of the runs. Its error rates are
-    bounded by Clopper and Pearson [1]_, each with half of the error probability.
-    (epsilon, delta)-privacy allows no two rates with
-    ``exp(epsilon) * FNR < 1 - delta - FPR`` or the same with the rates exchanged [2]_; mu-Gaussian
-    privacy none with ``Phi^-1(1 - FPR) - Phi^-1(FNR) > mu`` [3]_. How bad the attack and
-    the search are does not matter for the confidence. A fit that raises, a missing
-    attribute, NaN and constants are outputs like others.
+    A fixed test is applied to the second half of the runs. Its error rates have Clopper-Pearson
+    bounds [1]_, each with half of the error probability. (epsilon, delta)-privacy allows no two
+    rates with ``exp(epsilon) * FNR < 1 - delta - FPR`` or the same with the rates exchanged [2]_;
+    mu-Gaussian privacy none with ``Phi^-1(1 - FPR) - Phi^-1(FNR) > mu`` [3]_. The confidence does
+    not depend on the quality of the attack and of the search. A fit that raises, a missing
+    attribute, NaN and constants are outputs too.
 
-    Warnings of the fits are not shown. Bugs in how an estimator seeds itself, such as noise
-    that repeats, show only with ``random_state=None``.
+    Warnings of the fits are suppressed. Bugs of seeding, such as repeated noise, are visible only
+    with ``random_state=None``.
 
     References
     ----------
@@ -213,7 +210,7 @@ def audit_privacy(
 
 
 def _built_in_pairs(estimator, data, neighbour, adjacency):
-    """Return the pairs that are to be tried."""
+    """Return the candidate pairs."""
     if neighbour is None:
         return adversarial_pairs(estimator, data, adjacency=adjacency)
     if data is None:
@@ -224,7 +221,7 @@ def _built_in_pairs(estimator, data, neighbour, adjacency):
 
 
 def _claim(estimator, pair, fits):
-    """Return what the estimator claims, by one fit that nothing else is made of."""
+    """Return the claim of the estimator, from one fit that is used for nothing else."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, fitted = fit_once(estimator, pair.first, fits.seeds(1)[0], None)
@@ -232,10 +229,10 @@ def _claim(estimator, pair, fits):
 
 
 def _rounds(n_pairs, n_learn):
-    """Return the rounds of a search: how many pairs, and fits to each side of a pair.
+    """Return the rounds of a search: numbers of pairs, and of fits to each side of a pair.
 
-    Every round keeps a third of the pairs; all rounds together take half of the fits
-    that may be learned from, if these are enough.
+    Every round keeps a third of the pairs. All rounds together use half of the learning fits, if
+    there are enough.
     """
     sizes = []
     while n_pairs > 1:
@@ -245,7 +242,7 @@ def _rounds(n_pairs, n_learn):
 
 
 def _search(fits, pairs, rounds):
-    """Return the pair that is told apart best, and the outcomes of its fits so far."""
+    """Return the most distinguishable pair, and the outcomes of its fits so far."""
     found = {pair.name: ([], []) for pair in pairs}
     left = list(pairs)
     for _, count in rounds:
@@ -258,7 +255,7 @@ def _search(fits, pairs, rounds):
 
 
 def _steps(first, second):
-    """Return how many standard errors two worlds differ by; pairs come in order of strength."""
+    """Return the difference of two data sets in standard errors; strongest pairs first."""
     layout = Layout(first + second)
     standard_error = (6 * len(first)) ** -0.5
     return round(separation(layout.table(first), layout.table(second)) / standard_error)
@@ -306,34 +303,34 @@ def audit_outputs(
     claimed: float | None = None,
     attack: Literal["auto", "linear"] = "auto",
 ) -> AuditResult:
-    """Bound epsilon from below by outputs of a mechanism on two neighbouring data sets.
+    """Return a lower bound on epsilon from outputs on two neighbouring data sets.
 
-    For mechanisms that are no estimators, or whose outputs were made elsewhere.
+    For mechanisms that are not estimators, or outputs computed elsewhere.
 
     Parameters
     ----------
     first, second : array-like of shape (n_runs,) or (n_runs, n_outputs)
-        Outputs of independent runs on the one data set and on its neighbour, 40 at least
-        of each. NaN and infinite entries are outputs like others.
+        Outputs of independent runs on the data set and on its neighbour, at least 40 of each. NaN
+        and infinite entries are outputs too.
     delta : float, default=0.0
         In [0, 1).
     confidence : float, default=0.95
         In (0, 1).
     claimed : float, default=None
-        The epsilon that is claimed, or None.
+        Claimed epsilon, or None.
     attack : {"auto", "linear"}, default="auto"
-        How outputs are told apart: "linear" tries directions, "auto" also single outputs,
-        their histograms, and a quadratic discriminant.
+        Type of test between outputs: "linear" tries directions, "auto" also single outputs, their
+        histograms, and a quadratic discriminant.
 
     Returns
     -------
     result : AuditResult
-        The attack is learned from the first half of the runs, the bound from the second.
+        Result with an attack from the first half of the runs, and a bound from the second half.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the outputs do not fit together.
+        If a parameter is out of range, or the outputs have incompatible shapes.
 
     See Also
     --------
@@ -377,17 +374,17 @@ def _as_outcomes(name, outputs):
 
 
 def bound(learning, fresh, *, delta, confidence, attack, **told):
-    """Learn a test from outcomes, and bound epsilon by its errors on others.
+    """Learn a test from outcomes, and bound epsilon by its errors on other outcomes.
 
     Parameters
     ----------
     learning, fresh : pair of lists of outcomes
-        Of the first data set and of the second. Nothing of `fresh` is looked at before the
-        test is fixed.
+        Outcomes of the first data set and of the second. `fresh` is not used before the test is
+        fixed.
     delta, confidence : float
-        For the bound.
+        Parameters of the bound.
     attack : str
-        Which scores are tried.
+        Candidate scores.
     **told : dict
         Further fields of the result.
 
@@ -433,7 +430,7 @@ def fresh(estimator, seed):
     Parameters
     ----------
     estimator : object
-        With `get_params` it is cloned, otherwise copied.
+        Cloned if it has `get_params`, otherwise copied.
     seed : int or None
         For every parameter `random_state`; None lets estimators ask the operating system.
     """
@@ -466,13 +463,13 @@ def _fit_many(estimator, data, seeds, score):
 
 
 class AuditProgress:
-    """A bar on standard error."""
+    """Progress bar on standard error."""
 
     def __init__(self, total, shown):
         self.total, self.shown, self.done, self._next = total, shown, 0, 0.0
 
     def add(self, count):
-        """Draw the bar again, at most five times a second."""
+        """Update the bar, at most five times per second."""
         self.done += count
         if self.shown and (time.monotonic() >= self._next or self.done >= self.total):
             self._next = time.monotonic() + 0.2
@@ -491,9 +488,9 @@ class Fits:
     estimator : object
         With a method `fit`.
     score : callable or None
-        Maps a fitted estimator to what is looked at.
+        Maps a fitted estimator to the values for the test.
     random_state : int or None
-        Where seeds come from; None leaves fits to the operating system.
+        Source of seeds; None leaves fits to the operating system.
     n_jobs : int or None
         For joblib.
     progress : AuditProgress
@@ -506,7 +503,7 @@ class Fits:
         self._bits = None if random_state is None else SeededBits(random_state, "audit")
 
     def seeds(self, count):
-        """Return seeds that were never returned before, or as many None."""
+        """Return new seeds, or as many None."""
         if self._bits is None:
             return [None] * count
         return [int(word) >> 32 for word in self._bits.words(count)]
@@ -517,12 +514,12 @@ class Fits:
         Parameters
         ----------
         requests : list of (tuple, int)
-            The arguments of `fit`, and how often.
+            Arguments of `fit`, and number of fits.
 
         Returns
         -------
         outcomes : list of lists
-            In the order of the requests.
+            Outcomes in the order of the requests.
         """
         total = sum(count for _, count in requests)
         most = max(1, min(MOST_FITS, -(-total // (4 * effective_n_jobs(self.n_jobs)))))

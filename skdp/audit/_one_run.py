@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""An audit by a single fit: many canaries, each with a coin of its own."""
+"""Audit by a single fit: many canaries, each with its own coin."""
 
 import warnings
 from collections.abc import Callable
@@ -35,15 +35,15 @@ class OneRunResult:
     Parameters
     ----------
     epsilon_lower : float
-        With the stated confidence, epsilon at this delta is at least this large.
+        Lower bound on epsilon at this delta, with the stated confidence.
     delta, confidence : float
-        What was asked.
+        As given.
     epsilon_claimed : float or None
-        What the estimator claims at this delta, if it claims anything.
+        Claim of the estimator at this delta, if any.
     n_canaries, n_guesses, n_correct : int
-        The numbers of canaries, of guesses, and of right guesses.
+        Numbers of canaries, of guesses, and of right guesses.
     adjacency : str
-        How two data sets differ if one coin does.
+        Relation of two data sets that differ in one coin.
     seeded : bool
         Whether coins and noise were seeded.
     """
@@ -60,7 +60,7 @@ class OneRunResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the claim was not contradicted; None if nothing is claimed, or infinity."""
+        """Whether the claim is not contradicted; None without a claim, or for infinity."""
         return unexceeded(self.epsilon_lower, self.epsilon_claimed)
 
     def to_frame(self) -> Any:
@@ -96,39 +96,38 @@ def audit_one_run(
     score: Callable[..., Any] | None = None,
     random_state: int | None = None,
 ) -> OneRunResult:
-    """Bound the epsilon of an estimator from below by a single fit.
+    """Return a lower bound on the epsilon of an estimator from a single fit.
 
-    A coin is tossed for every canary: either the canary is a row of the data, or its blank is.
-    After the fit the coins are guessed; the more guesses are right, the larger epsilon must
-    be. This is for slow estimators: of quick ones `audit_privacy` finds out more.
+    A coin decides for every canary whether the canary or its blank is a row of the data. After the
+    fit the coins are guessed; the more right guesses, the larger epsilon must be. This is for slow
+    estimators; for fast ones `audit_privacy` has larger bounds.
 
     Parameters
     ----------
     estimator : object
-        Anything with a method `fit`.
+        Any object with a method `fit`.
     canaries : array-like or tuple (X, y)
-        Rows, 10 at least, that the fit remembers well and apart from each other: one
-        feature for each, say.
+        At least 10 rows that the fit remembers well and separately: for example one feature for
+        each.
     blanks : array-like or tuple (X, y), default=None
-        The rows that take the places of canaries, equally many; under "zero-out", rows that
-        contribute nothing. None leaves the places empty, under "add-remove" only.
+        Replacements of the canaries, equally many; under "zero-out", rows that contribute nothing.
+        None ("add-remove" only) leaves the canaries out.
     data : array-like or tuple (X, y), default=None
-        Further rows that are always there.
+        Further rows, always present.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
-        What a coin changes. None takes the estimator's, or else "replace-one".
+        Effect of a coin. None takes the adjacency of the estimator, or "replace-one".
     delta : float, default=None
-        The delta at which epsilon is bounded, in [0, 1). None takes that of the claim, or
-        else 0.
+        Delta of the bound on epsilon, in [0, 1). None takes the delta of the claim, or 0.
     n_guesses : int, default=None
-        How many coins are guessed, those with the most extreme scores; None for half of them.
-        Fix it before the result is known.
+        Number of guessed coins, with the most extreme scores; None for half of them. Choose it
+        before the result is known.
     confidence : float, default=0.95
-        Probability, in (0, 1), with which the bound holds.
+        Confidence of the bound, in (0, 1).
     score : callable, default=None
-        Maps the fitted estimator to one number per canary, larger where it seems to be in
-        the data. None asks how much better the fit suits the canary than its blank: by
-        log-probability or decision for classifiers, squared error for regressors, and the
-        product with `location_` or `mean_` for others.
+        Maps the fitted estimator to one number per canary, larger for canaries that seem to be in
+        the data. None compares the fit of the canary and of its blank: by log-probability or
+        decision for classifiers, squared error for regressors, and the product with `location_` or
+        `mean_` for others.
     random_state : int, default=None
         Seeds coins and fit. None leaves both to the operating system.
 
@@ -140,7 +139,7 @@ def audit_one_run(
     Raises
     ------
     ValueError
-        If a parameter is out of range, shapes do not fit, there is no score for this kind of
+        If a parameter is out of range, shapes are incompatible, there is no score for this kind of
         estimator, or its parts share the noise of a `random_state`.
     TypeError
         If the estimator has no method `fit`.
@@ -151,10 +150,10 @@ def audit_one_run(
 
     Notes
     -----
-    With delta 0 the number of right guesses is no larger, in law, than a binomial one with
-    probability ``1 / (1 + exp(-epsilon))``, however the guesses are made and however much canaries
-    interfere ([1]_, Theorem 5.2). For positive delta the bound adds Markov's inequality for
-    the coins that delta may reveal; keep ``n_canaries * delta`` small.
+    With delta 0 the number of right guesses is stochastically at most binomial with probability
+    ``1 / (1 + exp(-epsilon))``, for every way of guessing and any interference between canaries
+    ([1]_, Theorem 5.2). With positive delta the bound adds Markov's inequality for the coins that
+    delta may reveal; keep ``n_canaries * delta`` small.
 
     References
     ----------
@@ -242,7 +241,7 @@ def _mixed(canaries, blanks, inside, data):
 
 
 def _correct(scores, inside, n_guesses):
-    """Return how many of the most extreme scores guess their coins; NaN guesses nothing."""
+    """Return the number of right guesses by the most extreme scores; NaN makes no guess."""
     finite = ~np.isnan(scores)
     ranked = np.flatnonzero(finite)[np.argsort(scores[finite], kind="stable")]
     # as many above as below; the middle says nothing
@@ -289,13 +288,13 @@ LARGEST = 60.0
 
 
 def one_run_p_value(n_correct, n_guesses, n_canaries, epsilon, delta):
-    """Bound how likely so many correct guesses are under (epsilon, delta)-privacy.
+    """Bound the probability of as many correct guesses under (epsilon, delta)-privacy.
 
     Parameters
     ----------
     n_correct, n_guesses, n_canaries : int
-        Every canary has a fair coin of its own. An attacker sees the output and guesses the
-        coins of at most `n_guesses` canaries.
+        Every canary has its own fair coin. An attacker sees the output and guesses the coins of at
+        most `n_guesses` canaries.
     epsilon, delta : float
         The claim, for a change of one coin.
 
@@ -306,19 +305,17 @@ def one_run_p_value(n_correct, n_guesses, n_canaries, epsilon, delta):
 
     Notes
     -----
-    Given the output and the coins before, coin i has the probabilities P / (P + Q) and
-    Q / (P + Q), where P and Q are the densities of the output with either side of the coin;
-    with an average over the coins after it, they are (epsilon, delta)-close. Let
-    q = e^eps / (1 + e^eps). A guess is right with probability at most q + (1 - q) F_i, where
-    F_i is the larger excess of the two sides over q, divided by 1 - q. Hence it is no better
-    than the maximum of a coin B_i of probability q, independent of all before and of the output,
-    and a coin C_i of probability F_i. The mean of F_i is at most
-    1/2 sum of the integrals of (P - e^eps Q)+ and (Q - e^eps P)+, which is at most delta.
-    So the number of correct guesses is at most W + V, where W is binomial and V has a mean
-    of at most m delta; the two may depend on each other. By Markov's inequality,
-    P(W + V >= v) <= P(W >= v - t) + m delta / (t + 1) for every integer t >= 0. With delta 0
-    this is Steinke, Nasr and Jagielski (2023), Theorem 5.2; with delta their term is
-    another one.
+    Given the output and the coins before, coin i has the probabilities P / (P + Q) and Q / (P +
+    Q), where P and Q are the densities of the output with either side of the coin; with an average
+    over the coins after it, they are (epsilon, delta)-close. Let q = e^eps / (1 + e^eps). A guess
+    is right with probability at most q + (1 - q) F_i, where F_i is the larger excess of the two
+    sides over q, divided by 1 - q. Hence it is no better than the maximum of a coin B_i of
+    probability q, independent of all before and of the output, and a coin C_i of probability F_i.
+    The mean of F_i is at most 1/2 sum of the integrals of (P - e^eps Q)+ and (Q - e^eps P)+, which
+    is at most delta. So the number of correct guesses is at most W + V, where W is binomial and V
+    has a mean of at most m delta; the two may depend on each other. By Markov's inequality, P(W +
+    V >= v) <= P(W >= v - t) + m delta / (t + 1) for every integer t >= 0. With delta 0 this is
+    Steinke, Nasr and Jagielski (2023), Theorem 5.2; with delta their term is different.
     """
     with np.errstate(under="ignore"):
         share = float(special.expit(epsilon))
@@ -330,7 +327,7 @@ def one_run_p_value(n_correct, n_guesses, n_canaries, epsilon, delta):
 
 
 def one_run_epsilon(n_correct, n_guesses, n_canaries, delta, confidence):
-    """Return the largest epsilon that the guesses rule out, at least 0 and at most 60."""
+    """Return the largest epsilon ruled out by the guesses, in [0, 60]."""
     lower, upper = 0.0, LARGEST
     if one_run_p_value(n_correct, n_guesses, n_canaries, lower, delta) > 1 - confidence:
         return 0.0

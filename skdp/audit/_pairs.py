@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbouring data sets that are hard to hide, and the claims that audits test."""
+"""Adversarial neighbouring data sets, and claims under audit."""
 
 import contextlib
 import math
@@ -30,7 +30,7 @@ class NeighbourPair:
     Parameters
     ----------
     name : str
-        What the rows are, and how one of them differs.
+        Description of the rows and of the difference.
     first, second : tuple
         The arguments of `fit`.
     """
@@ -43,31 +43,31 @@ class NeighbourPair:
 def adversarial_pairs(
     estimator: Estimator, data: MatrixLike = None, *, adjacency: Adjacency | None = None
 ) -> list[NeighbourPair]:
-    """Return neighbours that an estimator may fail to hide.
+    """Return neighbours that a wrong estimator may distinguish.
 
     Parameters
     ----------
     estimator : estimator
-        Its kind decides whether there are labels or targets, and its parameters `data_norm`,
-        `bounds`, `classes` and `target_scale` where the rows lie.
+        Its kind determines labels or targets; its parameters `data_norm`, `bounds`, `classes` and
+        `target_scale` determine the rows.
     data : array-like or tuple (X, y), default=None
-        Rows among which the differing one is to be hidden. None makes up 12 rows of 2
-        features: all zero, on two sides, or alike.
+        Rows around the differing one. None makes up 12 rows of 2 features: all zero, on two sides,
+        or equal.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
-        None takes the estimator's, or else "replace-one".
+        None takes the adjacency of the estimator, or "replace-one".
 
     Returns
     -------
     pairs : list of NeighbourPair
-        One row against the opposite one, at the bound and far beyond it; against a row of
-        zeros; on another feature; with another label or target. With a public label set, also
-        the only row of its class. The label set does not change otherwise.
+        One row is replaced by the opposite one, at the bound and far beyond it; by a row of zeros;
+        by a row on another feature; by a row with another label or target. With a public label
+        set, it is also the only row of its class; otherwise the label set does not change.
 
     Raises
     ------
     ValueError
-        If the adjacency is "zero-out" and it is not known which rows contribute nothing. It is
-        known for classifiers with public `classes`: rows with another label.
+        If the adjacency is "zero-out" and null rows are unknown. They are known for classifiers
+        with public `classes`: rows with another label.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def adversarial_pairs(
 
 
 def made_pairs(estimator, data, adjacency, n_rows):
-    """Return the pairs of `adversarial_pairs`, of so many rows at least if none are given."""
+    """Return the pairs of `adversarial_pairs`, with a least number of rows if none are given."""
     if data is None:
         made = _Rows(estimator, None, 1.0)
         backgrounds = made.backgrounds(n_rows)
@@ -111,7 +111,7 @@ def made_pairs(estimator, data, adjacency, n_rows):
 
 
 def resolve_adjacency(estimator, adjacency):
-    """Return the adjacency asked for, or else the estimator's, or else "replace-one"."""
+    """Return the given adjacency, or the adjacency of the estimator, or "replace-one"."""
     own = known(estimator, "adjacency") if adjacency is None else None
     adjacency = adjacency or (own if own in ADJACENCIES else "replace-one")
     if adjacency not in ADJACENCIES:
@@ -136,7 +136,7 @@ def _neighbouring_pair(name, X, y, row, first, second):
 
 
 def _wide_enough(y, value):
-    """Return a copy of labels that can hold one more: a longer text, a number among bools."""
+    """Return a copy of labels with room for another: a longer text, a number among bools."""
     return y.astype(y.dtype if y.dtype.kind == "O" else np.result_type(y, np.asarray(value)))
 
 
@@ -185,7 +185,7 @@ class _Rows:
             self.labels = float(scale) * np.array([-1.0, 1.0])
 
     def backgrounds(self, n_rows):
-        """Return made-up rows, at least so many: (name, X, y)."""
+        """Return made-up rows of at least the given number: (name, X, y)."""
         n_rows = n_rows if self.kind == "other" else max(n_rows, 2 * len(self.labels) + 2)
         side = np.arange(n_rows) % 2
         y = None
@@ -202,7 +202,7 @@ class _Rows:
         return found
 
     def replaceable(self, y):
-        """Return a row after whose change all labels still occur, if there is one."""
+        """Return a row that is not the only one of its label, if possible."""
         if self.kind != "classifier" or y is None:
             return 0
         _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -264,30 +264,30 @@ _MOST_ROWS = 200_000
 
 
 def pairs_among_many(estimator, mu):
-    """Return pairs that show nearly all of a Gaussian claim of a classifier.
+    """Return pairs that attain almost the whole Gaussian claim of a classifier.
 
     Parameters
     ----------
     estimator : estimator
-        A private classifier. For anything else there are no such pairs.
+        A private classifier. Other estimators have no such pairs.
     mu : float
-        Gaussian-DP parameter that it claims.
+        Claimed Gaussian-DP parameter.
 
     Returns
     -------
     pairs : list of NeighbourPair
-        Two, of thousands of rows.
+        Two pairs, with thousands of rows.
 
     Notes
     -----
-    *Another label.* All rows lie on one of many features, their labels are coins, and the row has
-    a prediction near 0: whatever its label, its gradient is as long as it is clipped to. Most rows
-    are short, for a loss that bends; an eighth are long: they keep the hinge from its kink.
+    *Another label.* All rows lie on one of many features, labels are random, and the row has a
+    prediction near 0: with either label its gradient has the clipping norm. Most rows are short,
+    for a smooth loss; an eighth are long, and keep the hinge away from its kink.
 
-    *Two directions.* Two unit rows of one label at an angle of 120 degrees: their sums of x and
-    x x' are as far apart as those of any rows. All others lie closely around the point between the
-    two, and closer still along the line that joins them. So where rows are centered and whitened
-    these two are far out and opposite, and so are their gradients.
+    *Two directions.* Two unit rows of one label at an angle of 120 degrees: their sums of x and x
+    x' are as far apart as possible. All other rows lie closely around the midpoint of the two, and
+    even closer along the line through them. So after centering and whitening these two are far out
+    and opposite, and so are their gradients.
     """
     if kind_of(estimator) != "classifier" or not is_private(estimator):
         return []
@@ -310,7 +310,7 @@ def pairs_among_many(estimator, mu):
 
 
 def _in_turn(labels, n_rows):
-    """Return labels in turn, of so many rows, and how often all of them came before each."""
+    """Return labels in turn for all rows, and the number of earlier cycles of each."""
     place = np.arange(min(math.ceil(n_rows) + 4 * len(labels), _MOST_ROWS))
     return labels[place % len(labels)], place // len(labels)
 
@@ -322,12 +322,12 @@ ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
 
 def as_arguments(data):
-    """Return data as the arguments of `fit`: X alone, or what a tuple holds."""
+    """Return data as the arguments of `fit`: X, or the parts of a tuple."""
     return data if isinstance(data, tuple) else (data,)
 
 
 def dense(values):
-    """Return an array of rows: numbers as float64, anything else as it is."""
+    """Return an array of rows: numbers as float64, other values unchanged."""
     if sparse.issparse(values):
         values = values.toarray()
     elif hasattr(values, "to_numpy"):
@@ -337,16 +337,15 @@ def dense(values):
 
 
 def check_neighbours(first, second, adjacency):
-    """Raise ValueError unless two data sets differ as an adjacency says.
+    """Raise ValueError unless two data sets are neighbours under an adjacency.
 
     Parameters
     ----------
     first, second : tuple of array-like
         The arguments of `fit`: rows, targets, groups and weights of rows, of which the last three
-        may be None. With groups all rows of one group may differ, and so may their number.
+        may be None. With groups, all rows of one group and their number may differ.
     adjacency : {"replace-one", "zero-out", "add-remove"}
-        "zero-out" is checked like "replace-one": no check can tell that a row contributes
-        nothing.
+        "zero-out" is checked like "replace-one": no check can recognise a null row.
     """
     if len(first) != len(second):
         raise ValueError(
@@ -384,7 +383,7 @@ def check_neighbours(first, second, adjacency):
 
 
 def _check_groups(pairs, adjacency):
-    """Raise unless two data sets have the same groups, all but one with the same rows in order."""
+    """Raise unless two data sets have the same groups, with equal rows in all except one."""
     *parts, (groups, others) = pairs
     names = set(groups.tolist()) | set(others.tolist())
     if adjacency != "add-remove" and not set(groups.tolist()) == names == set(others.tolist()):
@@ -404,7 +403,7 @@ def _check_groups(pairs, adjacency):
 
 
 def call_with(method, data):
-    """Call a method with rows, targets, groups and weights: those that are there."""
+    """Call a method with the given rows, targets, groups and weights."""
     X, y, groups, weights = (*data, None, None, None)[:4]
     named = {"groups": groups, "sample_weight": weights}
     named = {name: part for name, part in named.items() if part is not None}
@@ -412,7 +411,7 @@ def call_with(method, data):
 
 
 def _differ(first, second):
-    """Return which rows differ; NaN equals NaN."""
+    """Return the differing rows; NaN equals NaN."""
     unequal = first != second
     if first.dtype.kind == second.dtype.kind == "f":
         unequal &= ~(np.isnan(first) & np.isnan(second))
@@ -440,7 +439,7 @@ def _check_removed(pairs, n_first, n_second):
 
 
 def parameters(estimator):
-    """Return the parameters of an estimator and of what it holds; none if it has no such list."""
+    """Return the parameters of an estimator, nested ones included; none without `get_params`."""
     get_params = getattr(estimator, "get_params", None)
     return {} if get_params is None else get_params(deep=True)
 
@@ -468,7 +467,7 @@ def kind_of(estimator):
 
 
 class Claim:
-    """What is claimed: epsilon as a function of delta.
+    """Claim: epsilon as a function of delta.
 
     Parameters
     ----------
@@ -492,16 +491,16 @@ class Claim:
 
     @property
     def mu(self):
-        """The Gaussian-DP parameter that is claimed; None unless all of it is Gaussian."""
+        """Claimed Gaussian-DP parameter; None unless all noise is Gaussian."""
         return gaussian_mu(self._ledger)
 
     @property
     def unit(self):
-        """What is protected: "row" or "group"; None without a ledger."""
+        """Protected unit, "row" or "group"; None without a ledger."""
         return getattr(self._ledger, "unit", None)
 
     def refuse_shared_noise(self, random_state):
-        """Raise a ValueError if the fits of an audit claim nothing because of its own seed."""
+        """Raise a ValueError if the fits of an audit have no claim because of a shared seed."""
         if getattr(self._ledger, "shared_noise", ()) and random_state is not None:
             raise ValueError(
                 "random_state must be None for an estimator whose parts would share the noise of "
@@ -509,7 +508,7 @@ class Claim:
             )
 
     def at(self, delta):
-        """Return the epsilon that is claimed at a delta, or None."""
+        """Return the claimed epsilon at a delta, or None."""
         if self.epsilon is None or delta == self.delta:
             return self.epsilon
         if self._ledger is not None:
@@ -535,7 +534,7 @@ def _promised(estimator):
 
 
 def total_of_fit(fitted):
-    """Return the total of a fitted estimator or pipeline; None if it has none, or is none."""
+    """Return the total of a fitted estimator or pipeline, or None."""
     try:
         return None if fitted is None else privacy_spent(fitted)
     except (TypeError, ValueError, AttributeError):
@@ -543,7 +542,7 @@ def total_of_fit(fitted):
 
 
 def ledger_of(fitted, total):
-    """Return the ledger and the delta of a fit, whose total may be known; (None, 0) for none."""
+    """Return the ledger and the delta of a fit with a total; (None, 0) without one."""
     ledger, delta = getattr(fitted, "ledger_", None), 0.0
     if total is not None:
         ledger, delta = total.ledger, total.delta
@@ -552,14 +551,14 @@ def ledger_of(fitted, total):
 
 
 def gaussian_mu(ledger):
-    """Return the parameter of a ledger on which all noise is Gaussian, or None."""
+    """Return the Gaussian-DP parameter of a ledger with Gaussian noise only, or None."""
     if ledger is None or not all(r.price.mu and not r.price.by_chance for r in ledger.releases):
         return None
     return float(ledger.mu)
 
 
 def _spent(fitted, total):
-    """Return what a fitted estimator or pipeline has spent, as (epsilon, delta), or None."""
+    """Return the (epsilon, delta) spent by a fitted estimator or pipeline, or None."""
     if total is not None:
         return total.covered
     pair = getattr(fitted, "privacy_spent_", None)
@@ -577,11 +576,11 @@ def check_real(name, value, allowed, holds):
     name : str
         Of the parameter.
     value : object
-        What was given.
+        Given value.
     allowed : str
-        What is allowed, in words.
+        Allowed values, in words.
     holds : callable
-        Whether a float is allowed.
+        Predicate of allowed floats.
 
     Returns
     -------
@@ -590,7 +589,7 @@ def check_real(name, value, allowed, holds):
     Raises
     ------
     ValueError
-        If it is not allowed, or no number.
+        If it is not allowed, or not a number.
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     try:
@@ -620,11 +619,11 @@ def check_count(name, value, least, most=None):
     name : str
         Of the parameter.
     value : object
-        What was given.
+        Given value.
     least : int
-        The least that is allowed.
+        Smallest allowed value.
     most : int, default=None
-        The most that is allowed, or None.
+        Largest allowed value, or None.
 
     Returns
     -------
@@ -633,7 +632,7 @@ def check_count(name, value, least, most=None):
     Raises
     ------
     ValueError
-        If it is not allowed, or no integer.
+        If it is not allowed, or not an integer.
     """
     allowed = f"an integer of {least} at least" + ("" if most is None else f" and {most} at most")
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The result of an audit, and its picture."""
+"""Result of an audit, and its picture."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,12 +17,12 @@ Rate = tuple[float, float, float]
 
 
 def unexceeded(lower: float, claimed: float | None) -> bool | None:
-    """Return whether a claim is not contradicted; None if it says nothing, as infinity does."""
+    """Return whether a claim is not contradicted; None without a claim, or for infinity."""
     return None if claimed is None or math.isinf(claimed) else lower <= claimed
 
 
 def compared(lower: float, claimed: float | None) -> str:
-    """Return in words how a lower bound compares with a claim."""
+    """Return the comparison of a lower bound and a claim in words."""
     if claimed is None:
         return "nothing is claimed"
     if math.isinf(claimed):
@@ -31,47 +31,46 @@ def compared(lower: float, claimed: float | None) -> str:
 
 
 def per_group(unit: str | None) -> str:
-    """Return the unit in words, where it is more than a row."""
+    """Return the unit in words, if it is not a row."""
     return ", per group" if unit == "group" else ""
 
 
 @dataclass(frozen=True, repr=False)
 class AuditResult:
-    """A lower bound on epsilon, and what it rests on.
+    """A lower bound on epsilon, with its evidence.
 
     Parameters
     ----------
     epsilon_lower : float
-        With the stated confidence, epsilon at this delta is at least this large.
+        Lower bound on epsilon at this delta, with the stated confidence.
     mu_lower : float
-        The same for mu, if the claim is mu-Gaussian differential privacy. Both figures,
-        and the rates, hold together.
+        The same for mu, if the claim is mu-Gaussian differential privacy. Both bounds, and the
+        rates, hold together.
     delta, confidence : float
-        As given, or taken from the claim.
+        As given, or from the claim.
     epsilon_claimed : float or None
-        What the estimator claims at this delta, if it claims anything.
+        Claim of the estimator at this delta, if any.
     fpr, fnr : tuple of (float, float, float)
-        Error rates of the test on the runs that nothing was learned from: the rate, and the
-        lower and upper end of its Clopper-Pearson interval.
+        Error rates of the test on fresh runs: the rate, and the lower and upper end of its
+        Clopper-Pearson interval.
     gaussian_fpr, gaussian_fnr : tuple of (float, float, float)
-        The same for the test behind `mu_lower`, which has a threshold of its own if delta
-        is positive.
+        The same for the test behind `mu_lower`, which has its own threshold if delta is positive.
     n_runs, n_bound_runs : int
-        Fits to each of the two data sets: all of them, and those behind the bound.
+        Number of fits to each of the two data sets: all of them, and the fits behind the bound.
     n_failed : tuple of (int, int)
-        How many of the fits behind the bound raised an exception, which counts as an output.
+        Number of fits behind the bound that raised an exception, which counts as an output.
     pair, attack : str
-        The neighbours, and the score that tells them apart.
+        The neighbours, and the score of the test.
     adjacency : str or None
-        How the neighbours differ.
+        Relation of the neighbours.
     seeded : bool
         Whether the fits were seeded.
     curve : tuple of (float, float)
-        Points (FPR, FNR) of the same score at other thresholds, as estimates without a bound.
+        Points (FPR, FNR) of the same score at other thresholds: estimates without bounds.
     mu_claimed : float or None, default=None
-        The Gaussian-DP parameter that the estimator claims, if all noise on its ledger is Gaussian.
+        Gaussian-DP parameter claimed by the estimator, if all noise on its ledger is Gaussian.
     unit : {"row", "group"} or None, default=None
-        What neighbours differ in, and the claim protects. None without a ledger.
+        Unit of the neighbours and of the claim. None without a ledger.
     """
 
     epsilon_lower: float
@@ -98,17 +97,17 @@ class AuditResult:
     def epsilon_gaussian(self) -> float | None:
         """Epsilon of `mu_lower` at `delta`, if the trade-off is Gaussian; None at delta 0.
 
-        A larger claim does not contradict (epsilon, delta)-privacy as such; it contradicts that
-        the noise is Gaussian and as large as the claim needs.
+        If it is larger than the claim, that does not contradict (epsilon, delta)-privacy as such.
+        It contradicts Gaussian noise of the claimed size.
         """
         return gdp_epsilon(self.mu_lower, self.delta) if self.delta else None
 
     @property
     def passed(self) -> bool | None:
-        """Whether the claim was not contradicted; None if nothing is claimed, or infinity.
+        """Whether the claim is not contradicted; None without a claim, or for infinity.
 
-        With `mu_claimed` both figures have to be within their claims: a ledger on which all noise
-        is Gaussian promises the whole trade-off curve, not only one pair.
+        With `mu_claimed` both bounds must be within their claims: a ledger with Gaussian noise
+        only claims the whole trade-off curve, not only one pair.
         """
         gaussian = unexceeded(self.mu_lower, self.mu_claimed)
         pair = unexceeded(self.epsilon_lower, self.epsilon_claimed)
@@ -116,7 +115,7 @@ class AuditResult:
 
     @property
     def passed_gaussian(self) -> bool | None:
-        """Whether `epsilon_gaussian` is at most the claim; None if there is none of the two."""
+        """Whether `epsilon_gaussian` is at most the claim; None if one of the two is missing."""
         gaussian = self.epsilon_gaussian
         return None if gaussian is None else unexceeded(gaussian, self.epsilon_claimed)
 
@@ -132,17 +131,17 @@ class AuditResult:
         return pd.DataFrame([row])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the error rates of the attack against what the claim allows.
+        """Draw the error rates of the attack, and the limits of the claim.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure. Needs matplotlib.
+            Axes; None makes a new figure. Needs matplotlib.
 
         Returns
         -------
         ax : matplotlib.axes.Axes
-            Points below the curve of the claim contradict it.
+            Axes; points below the curve of the claim contradict it.
         """
         return plot_audit(self, ax)
 
@@ -169,9 +168,9 @@ def plot_audit(result, ax=None):
     Parameters
     ----------
     result : AuditResult
-        What to draw.
+        Result to draw.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes; None makes a new figure.
 
     Returns
     -------
@@ -210,7 +209,7 @@ def plot_audit(result, ax=None):
 
 
 def _draw_claim(ax, grid, epsilon, delta):
-    """Draw the region that (epsilon, delta) forbids, and the curve of Gaussian noise."""
+    """Draw the forbidden region of (epsilon, delta), and the curve of Gaussian noise."""
     with np.errstate(over="ignore", under="ignore"):
         # exp(-epsilon) keeps an infinite claim finite
         factor = np.exp(-epsilon)

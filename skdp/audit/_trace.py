@@ -1,12 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The coupled trace of a fit: recorded on one data set, replayed on a neighbour, measured.
+"""Coupled trace of a fit: recorded on one data set, replayed on a neighbour, measured.
 
-Every number that leaves private rows is made by the `release` of a law, which the curator calls
-once it has charged. That is the one place where a trace stands, for as long as it lasts and for
-the thread that runs it: the first fit is recorded there, and the second gets what the first one
-released. So both ask the same questions as long as nothing but released numbers decides what is
-asked next, and every release can be measured by itself.
+Every number that leaves private rows is made by the `release` of a law, called by the curator
+after its charge. A trace replaces this call, for its duration and in its own thread: it records
+the first fit, and the second fit gets the outputs of the first one. So both make the same queries
+if only released numbers determine the queries, and every release can be measured separately.
 """
 
 import copy
@@ -80,40 +79,39 @@ class TracedRelease:
     Parameters
     ----------
     query, law : str, str
-        The statistic, and the law of its noise.
+        Statistic, and law of its noise.
     size : int
         Number of coordinates.
     rows : str
-        Which rows it reads: "all", or how batches are drawn.
+        Rows that it reads: "all", or the sampling of batches.
     reads : int
-        How often it reads them: more than once for steps that nobody sees.
+        Number of readings: more than one for secret steps.
     sensitivity : float
-        What the query states, in the metric.
+        Stated sensitivity, in the metric.
     paid : float
-        What the noise was made for: the same, with rounding.
+        Sensitivity for the noise: the same, with rounding.
     distance : float
-        What was measured. NaN if there is no closed form.
+        Measured distance. NaN without a closed form.
     metric : {"l1", "l2", "spread", "log-ratio"}
-        Of the sensitivity: a norm; the largest minus the smallest change of a score; the
+        Metric of the sensitivity: a norm; the largest minus the smallest change of a score; the
         largest log-ratio of the laws of a report.
     mu, epsilon, delta : float
         Declared price of one reading: a Gaussian parameter, or a pair with mu 0.
     mu_measured, epsilon_measured : float
         Price of the distance at the declared noise; `delta` is the same.
     loss : float
-        Privacy loss at the output: the log-ratio of its densities on the two data sets. NaN if
-        there is no closed form, or it depends on public random choices that were not kept.
+        Privacy loss at the output: the log-ratio of its densities on the two data sets. NaN
+        without a closed form, or if it depends on public random choices that were not kept.
     noise_level : float or None
-        For additive noise that was drawn anew: probability that correct noise looks at least as
-        odd as this. None if none was drawn.
+        For redrawn additive noise: p-value of a test of correct noise. None without redrawn noise.
     first, second : tuple of float
-        What the noise is added to, on the two data sets; of a draw, scores of outcomes. With
-        Poisson batches, of the same batch without the row and with it.
+        Statistics before noise on the two data sets; for a draw, scores of outcomes. With Poisson
+        batches, statistics of the same batch without and with the row.
     hidden : bool
-        Whether these are local reports of which only a noisy sum is released.
+        Whether these are local reports with only a noisy sum released.
     copies : int, default=1
-        How often the same row may stand among those that are read, if something drew rows with
-        replacement: then it pays so many times.
+        Largest number of copies of a row among the rows read, after a draw with replacement: the
+        row pays once per copy.
     """
 
     query: str
@@ -139,7 +137,7 @@ class TracedRelease:
 
     @property
     def ratio(self) -> float:
-        """Measured over declared price, that of all copies of a row; NaN if not measured."""
+        """Measured over declared price, for all copies of a row; NaN if not measured."""
         measured, declared = self.mu_measured, self.mu * self.copies
         if not self.mu:
             measured, declared = self.epsilon_measured, self.epsilon * self.copies
@@ -149,7 +147,7 @@ class TracedRelease:
 
     @property
     def passed(self) -> bool:
-        """Whether distance and noise are within what is declared, as far as was measured."""
+        """Whether the measured distance and noise are within the declared ones."""
         quiet = self.noise_level is None or self.noise_level >= FALSE_ALARM
         far = self.distance > self.paid * self.copies * _HAIR
         return quiet and not self.ratio > _HAIR and not far
@@ -157,30 +155,31 @@ class TracedRelease:
 
 @dataclass(frozen=True, repr=False)
 class TraceResult:
-    """What a coupled trace has measured: `trace_privacy` makes it. Print it.
+    """Measurements of a coupled trace, made by `trace_privacy`, to print.
 
     Parameters
     ----------
     estimator, pair, adjacency, unit : str
-        What was fitted, to which neighbours, and what they differ in.
+        Estimator, neighbours, and the adjacency and unit of their difference.
     releases : tuple of TracedRelease
         In order.
     violations : tuple of str
-        What may not happen whatever is released: another order of releases, other public fields,
-        other fitted attributes, releases that the ledger does not have.
+        Events that must not happen for any outputs: another order of releases, other public
+        fields, other fitted attributes, releases that are not on the ledger.
     delta : float
-        At which epsilon is stated.
+        Delta of epsilon.
     epsilon_claimed, mu_claimed : float or None
-        What the fitted estimator claims to have spent; `mu_claimed` if all of it is Gaussian.
-        None if it claims nothing, or releases nothing.
+        Price claimed by the fitted estimator; `mu_claimed` if all releases are Gaussian. None
+        without a claim or without releases.
     epsilon, mu : float
-        What the measured distances cost together, composed as the ledger composes; `mu` of the
-        Gaussian releases that read all rows. For batches, the furthest step counts for all.
+        Total price of the measured distances, composed as on the ledger; `mu` is for the Gaussian
+        releases that read all rows. For batches, the step with the largest distance counts for
+        all.
     complete : bool
-        Whether the claim is the composition of these releases. That of a search need not be: it
+        Whether the claim is the composition of these releases. It need not be for a search, which
         may release one of its runs.
     not_covered : tuple of str, default=()
-        What no ledger covers, as `privacy_spent` says it. If there is anything, nothing is claimed.
+        Parts not covered by a ledger, as in `privacy_spent`. If there are any, there is no claim.
     """
 
     estimator: str
@@ -199,15 +198,15 @@ class TraceResult:
 
     @property
     def loss(self) -> float:
-        """Privacy loss at the outputs of this trace, of all releases that everybody sees."""
+        """Privacy loss of all public releases at the outputs of this trace."""
         return float(sum(r.loss for r in self.releases if not r.hidden))
 
     @property
     def share(self) -> float:
-        """Measured part of the claim: mu over mu if it is Gaussian, else epsilon over epsilon.
+        """Measured fraction of the claim: of mu if it is Gaussian, otherwise of epsilon.
 
-        It is that of the release with the largest part if the claim is not the composition of
-        these releases, and NaN if nothing is claimed or something was not measured.
+        If the claim is not the composition of these releases, the largest fraction of a single
+        release; NaN without a claim or with unmeasured releases.
         """
         if self.unmeasured:
             return math.nan
@@ -222,7 +221,7 @@ class TraceResult:
     def passed(self) -> bool | None:
         """Whether nothing contradicts the claim: control flow, every release, and the total.
 
-        None if nothing is claimed, for something is not covered, and no release contradicts its
+        None if there is no claim, because something is not covered, and no release contradicts its
         own price.
         """
         within = not (self.complete and self.share > _HAIR)
@@ -232,22 +231,22 @@ class TraceResult:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Queries whose reports have no closed form: their law rests on its proof alone."""
+        """Queries with reports without a closed form: only the proof supports their law."""
         return tuple(dict.fromkeys(r.query for r in self.releases if math.isnan(r.ratio)))
 
     def to_dict(self, *, inputs: bool = True) -> dict[str, Any]:
-        """Return the trace as plain data, of the documented schema.
+        """Return the trace as plain data, in the documented schema.
 
         Parameters
         ----------
         inputs : bool, default=True
-            Whether the statistics of the two data sets are written, from which others can measure
-            the distance anew.
+            Whether to include the statistics of the two data sets, for independent measurements of
+            the distance.
 
         Returns
         -------
         trace : dict
-            For `json`: infinite and missing numbers are None.
+            Trace for `json`: infinite and missing numbers are None.
         """
         left = {"first", "second"} if not inputs else set[str]()
         releases = [
@@ -267,7 +266,7 @@ class TraceResult:
         Parameters
         ----------
         path : str or Path
-            The file, which is overwritten.
+            Path of the file, which is overwritten.
         inputs : bool, default=True
             As for `to_dict`.
         """
@@ -280,12 +279,12 @@ class TraceResult:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure. Needs matplotlib.
+            Axes; None makes a new figure. Needs matplotlib.
 
         Returns
         -------
         ax : matplotlib.axes.Axes
-            Points above the line cost more than they declare.
+            Axes; points above the line cost more than declared.
         """
         return plot_trace(self, ax)
 
@@ -346,9 +345,9 @@ def plot_trace(result, ax=None):
     Parameters
     ----------
     result : TraceResult
-        What to draw.
+        Result to draw.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes; None makes a new figure.
 
     Returns
     -------
@@ -379,12 +378,12 @@ def plot_trace(result, ax=None):
 
 
 class _Diverged(BaseException):
-    """The second fit asks something else; no handler of the fit is to catch it."""
+    """Signal of a different query in the second fit; handlers of the fit must not catch it."""
 
 
 @dataclass
 class _Entry:
-    """One release as it was recorded."""
+    """One recorded release."""
 
     law: Any
     query: Any
@@ -396,7 +395,7 @@ class _Entry:
 
 
 class _Run:
-    """The releases of one fit; with a past, what that released is released again."""
+    """Releases of one fit; with a past, the outputs of the past are repeated."""
 
     def __init__(self, past: list[_Entry] | None = None) -> None:
         self.past, self.entries = past, list[_Entry]()
@@ -427,7 +426,7 @@ class _Run:
 
 
 class _Watched:
-    """The source of a law, of which it is noted which rows and batches it gave."""
+    """Source of a law that records its rows and batches."""
 
     def __init__(self, source: Any, sampling: Any) -> None:
         self.bits, self.n_rows = source.bits, source.n_rows
@@ -471,13 +470,13 @@ def _in_front_of(release: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _no_batch_yet(sampling: Any, bits: Any) -> Any:
-    """Leave it to the trace to draw a batch, which sees all rows then."""
+    """Leave the draw of a batch to the trace, which then sees all rows."""
     return _drawn_batch(sampling, bits) if _RUN.get() is None else None
 
 
 @contextmanager
 def _standing_in_front() -> Iterator[None]:
-    """Stand in front of the release of every law. Fits in other threads are not touched."""
+    """Intercept the release of every law, without effect on fits in other threads."""
     with _TURN:
         own = [(law, vars(law)["release"]) for law in {*_laws()} if "release" in vars(law)]
         try:
@@ -492,7 +491,7 @@ def _standing_in_front() -> Iterator[None]:
 
 
 def _fit(estimator: Any, method: str, data: tuple[Any, ...], run: _Run) -> tuple[Any, Any]:
-    """Return a fitted copy, and what the method returned if that is a release."""
+    """Return a fitted copy, and the result of the method if it is a release."""
     token = _RUN.set(run)
     try:
         with warnings.catch_warnings():
@@ -515,19 +514,19 @@ def difference(
     ignored: Collection[str] = (),
     seen: dict[tuple[int, int], Any] | None = None,
 ) -> str | None:
-    """Return where two objects differ, or None if they are equal to the last bit.
+    """Return the place of a difference between two objects; None if all bits are equal.
 
     Parameters
     ----------
     one, other : object
-        What is compared, with all that it holds. Functions are equal if they are the same code
-        and hold the same; generators of random numbers always are.
+        Objects to compare, with all their contents. Functions are equal if they have the same code
+        and contents; random generators are always equal.
     name : str
-        What it is called.
+        Name of the objects.
     ignored : collection of str, default=()
         Attributes and keys that may differ.
     seen : dict
-        Pairs that are being compared, by their ids: while they are kept, no others have these.
+        Pairs under comparison, by their ids; storing them keeps the ids unique.
 
     Returns
     -------
@@ -562,7 +561,7 @@ def difference(
 
 
 def _written(value: Any) -> Any:
-    """Return what a function does, and where that is written; None for what is no function."""
+    """Return the code of a function and its place; None for other objects."""
     if isinstance(value, FunctionType | MethodType | BuiltinFunctionType | np.ufunc):
         where = getattr(value, "__module__", None), value.__name__
         return *where, getattr(value, "__code__", None)
@@ -570,7 +569,7 @@ def _written(value: Any) -> Any:
 
 
 def _held(value: Any) -> Mapping[Any, Any]:
-    """Return what an object holds, by names or places."""
+    """Return the contents of an object, by name or place."""
     if isinstance(value, np.ndarray):
         return {"shape": value.shape, **dict(enumerate(value.ravel()))}
     if is_sparse(value):
@@ -609,7 +608,7 @@ def _content(cell: Any) -> Any:
 
 
 def _place_of_row(entry: _Entry, other: _Entry, bits: Any) -> int | None:
-    """Return the position of the row in question, by halving; None if no half differs."""
+    """Return the position of the differing row, by bisection; None if no half differs."""
     rate, n_rows = entry.law.sampling.rate, entry.law.sampling.n_rows
     low, high = 0, n_rows
 
@@ -630,7 +629,7 @@ def _place_of_row(entry: _Entry, other: _Entry, bits: Any) -> int | None:
 
 
 def _batches_of(batch, place, sampling):
-    """Return a batch with the row in question, and the same without it."""
+    """Return a batch with the differing row, and the same batch without it."""
     rest = batch[batch != place]
     if sampling.kind == "poisson":
         return np.sort(np.append(rest, place)), rest
@@ -663,7 +662,7 @@ def _trial(entry: _Entry, other: _Entry, place: int | None, bits: Any, n_draws: 
 
 
 def _oddness(line: Line, found: Measured) -> float | None:
-    """Return how odd noise is that was drawn anew, as the level of a test on both sides."""
+    """Return the two-sided p-value of redrawn noise."""
     if found.scaled is None:
         return None
     if line.noise.law == "gaussian":
@@ -710,7 +709,7 @@ def _told(line: Line, found: Measured, reads: int, sampling: Any) -> TracedRelea
 
 
 def _composed(releases, samplings, adjacency, delta):
-    """Return the epsilon and the mu of measured prices, composed as a ledger composes them."""
+    """Return epsilon and mu of measured prices, composed as on a ledger."""
     mus, priced, pure, by_chance = [], [], [], dict[Any, list[Any]]()
     chance_of_reports = dict[Any, list[Any]]()
     for release, sampling in zip(releases, samplings, strict=True):
@@ -758,61 +757,62 @@ def trace_privacy(
     n_draws: int = 256,
     random_state: int = 0,
 ) -> TraceResult:
-    """Measure the privacy loss of a fit, release by release, on two neighbouring data sets.
+    """Measure the privacy loss of every release of a fit, on two neighbouring data sets.
 
-    The estimator is fitted to the first data set, and every release is recorded: what was asked,
-    the noise that was charged, and the output. Then it is fitted to the second one, and gets the
-    same outputs, whatever its own rows are. So all later choices are the same, or something else
-    than released numbers decides. The privacy loss of every release follows from the two
-    statistics and the law of the noise; it needs two fits, and no statistics of many.
+    The estimator is fitted to the first data set, and every release is recorded: the query, the
+    charged noise, and the output. Then it is fitted to the second data set, and gets the same
+    outputs, independent of its own rows. So all later choices are the same, unless they depend on
+    anything besides released numbers. The privacy loss of every release follows from the two
+    statistics and the law of the noise. Two fits are enough; no statistics over many fits are
+    needed.
 
     Parameters
     ----------
     estimator : estimator
-        Of this library, or a pipeline or a search of such. Fits are to clones with seeds of
-        their own, without its `budget`, and in one process.
+        Estimator of this library, or a pipeline or a search of such estimators. Fits use clones
+        with their own seeds, without `budget`, and in one process.
     X : array-like of shape (n_samples, n_features), default=None
         Rows. Use made-up ones: the result is not private. None makes up rows.
     X_neighbour : array-like of shape (n_samples, n_features), default=None
-        The same rows but one; with groups, but those of one group. None, and no `y_neighbour`
-        either, tries all pairs of `adversarial_pairs`, and takes the one with the largest part
-        of the claim, or the first that fails. For a classifier with Gaussian noise alone also
-        one row among thousands: with another label, where its prediction is near 0; and two
-        directions, at 120 degrees, that are far from all other rows and opposite once these are
-        centered and whitened.
+        The same rows except one; with groups, except the rows of one group. None, without
+        `y_neighbour`, tries all pairs of `adversarial_pairs`, and returns the one with the largest
+        fraction of the claim, or the first that fails. For a classifier with Gaussian noise only,
+        one row among thousands is tried too: with another label, at a prediction near 0; and two
+        directions at 120 degrees that are far from all other rows and opposite after centering and
+        whitening.
     y, y_neighbour : array-like of shape (n_samples,), default=None
-        Targets, if the estimator takes some. None for the neighbour's are the same ones.
+        Targets, if the estimator uses them. For the neighbour, None takes the same.
     groups, groups_neighbour : array-like of shape (n_samples,), default=None
-        Whose rows they are, for estimators whose `fit` takes groups. None for the neighbour's are
-        the same ones; with others a group may have another number of rows.
+        Groups of the rows, for estimators with groups in `fit`. For the neighbour, None takes the
+        same; otherwise a group may have another number of rows.
     sample_weight, sample_weight_neighbour : array-like of shape (n_samples,), default=None
-        Weights of the rows, for estimators with a `max_weight`. None for the neighbour's are the
-        same ones.
+        Weights of the rows, for estimators with a `max_weight`. For the neighbour, None takes the
+        same.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default=None
-        How the data sets differ; None takes the estimator's. Under "zero-out" the row of the
-        second one must be one that contributes nothing: NaN, which a trace lets pass. Under
-        "add-remove" one of them has one row more.
+        Relation of the data sets; None takes the adjacency of the estimator. Under "zero-out" the
+        row of the second data set must be a null row: NaN, which a trace accepts. Under
+        "add-remove" one data set has one more row.
     method : {"auto", "fit", "fit_transform"}, default="auto"
-        What is traced. "auto" is `fit`, or `fit_transform` if `fit` releases nothing.
+        Traced method. "auto" is `fit`, or `fit_transform` if `fit` releases nothing.
     n_draws : int, default=256
-        Numbers of noise that are drawn anew for every kind of additive noise, to be compared with
-        its declared law; 0 for none. 128 tell noise that is half of what it should be.
+        Number of redrawn noise values for every kind of additive noise, for a test of its declared
+        law; 0 for none. 128 detect noise of half the correct size.
     random_state : int, default=0
         Seeds the fits.
 
     Returns
     -------
     result : TraceResult
-        Print it. `passed` tells whether anything contradicts the claim, `plot` draws every release,
-        `to_json` writes a file for other tools.
+        Result to print. `passed` is whether nothing contradicts the claim, `plot` draws every
+        release, `to_json` writes a file for other tools.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, the data sets are no neighbours, or the fit to the first
+        If a parameter is out of range, the data sets are not neighbours, or the fit to the first
         one fails.
     TypeError
-        If a law of the estimator is not one of this library.
+        If a law of the estimator is not from this library.
 
     See Also
     --------
@@ -821,28 +821,26 @@ def trace_privacy(
 
     Notes
     -----
-    *What is compared.* For each release the distance of the two statistics with the stated
-    sensitivity, in its own norm, and the price of that distance with the declared one. For Gaussian
-    noise that price is exact (its mu), for Laplace and K-norm noise it is the largest loss over
-    all outputs. For batches the others of a batch are held fixed, as they were drawn: the
-    distance is the norm of the row's contribution (Poisson) or of its exchange for another row
-    (fixed size), every batch counts, whether the row is in or not, and the loss is that of two
-    mixtures, the row being in with the rate of the batch. A draw is judged by the spread of the
-    change of its score, exactly if there are finitely many outcomes; on a continuum the spread
-    over some outcomes bounds it from below. Reports that rows make on their own are judged by
-    log-ratios of their laws; those of `ProjUnit` given the rotation and the entries that are kept,
-    which are public, and so their loss is not known afterwards.
-    Noise that comes late is measured along a trajectory of its own, step by step.
+    *Comparison.* For each release, the distance of the two statistics is compared with the stated
+    sensitivity, in its own norm, and the price of that distance with the declared price. The price
+    is exact for Gaussian noise (its mu), and the largest loss over all outputs for Laplace and
+    K-norm noise. For batches, the other rows of the drawn batch are fixed: the distance is the
+    norm of the row's contribution (Poisson) or of its exchange for another row (fixed size). Every
+    batch counts, with or without the row, and the loss is between two mixtures, where the row is
+    present at the rate of the batch. A draw is measured by the spread of the change of its score,
+    exactly for finitely many outcomes; on a continuum, the spread over some outcomes is a lower
+    bound. Local reports are measured by log-ratios of their laws. For `ProjUnit` these are
+    conditional on the rotation and the kept entries, which are public, so their loss is not known
+    afterwards. Late noise is measured along its own trajectory, step by step.
 
-    *What must not differ.* The number of releases, their laws, noises and public fields, and
-    at the end all attributes of the two fitted estimators: all of it follows from what was
-    released.
+    *Equality.* The number of releases, their laws, noises and public fields, and at the end all
+    attributes of the two fitted estimators must be equal: they follow from the releases.
 
-    *What is not seen.* Neighbours other than these; the time that a fit takes; the law of noise,
-    but for the size of additive noise that is drawn anew; what happens in other processes.
+    *Limits.* Other neighbours, the running time, the law of noise (except the size of redrawn
+    additive noise) and other processes are not examined.
 
-    The method, to record the primitives of one run and replay the other with their outputs, is
-    also that of [1]_, whose harness can measure the distances of a trace file anew.
+    The method, to record the primitives of one run and to replay the other run with their outputs,
+    is also in [1]_; its harness can measure the distances of a trace file independently.
 
     References
     ----------
@@ -911,7 +909,7 @@ def trace_privacy(
 
 
 def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, more, adjacency):
-    """Return the pairs that are to be tried; `more` has groups and weights of both sides."""
+    """Return the candidate pairs; `more` has groups and weights of both sides."""
     if X is None and (X_neighbour is not None or y_neighbour is not None or y is not None):
         raise ValueError("X must be given with a neighbour or with y; got None.")
     if X_neighbour is None and y_neighbour is None and more[1][0] is more[1][1]:
@@ -939,14 +937,14 @@ def _chosen_pairs(estimator, X, X_neighbour, y, y_neighbour, more, adjacency):
 
 
 def _built_in(estimator, data, adjacency, n_rows):
-    """Return pairs of `adversarial_pairs`, of so many rows at least if none are given."""
+    """Return pairs of `adversarial_pairs`, with a least number of rows if none are given."""
     return _under(adjacency, made_pairs(estimator, data, "replace-one", n_rows))
 
 
 def _under(adjacency, pairs):
     """Return pairs of an adjacency.
 
-    Under zero-out one row becomes a null row, all NaN, and under add-remove it is not there.
+    Under zero-out one row becomes a null row, all NaN; under add-remove it is absent.
     """
     if adjacency == "replace-one":
         return pairs
@@ -977,7 +975,7 @@ def _unlike(one, other):
 
 
 def _quiet(estimator, seed):
-    """Return an unfitted copy with seeds of its own, that charges nobody and says nothing."""
+    """Return an unfitted copy with its own seeds, without a budget and without output."""
     own = fresh(estimator, seed)
     changed = {}
     for name, value in parameters(own).items():

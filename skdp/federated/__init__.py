@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimators for clients that own many rows each."""
+"""Estimators for clients with any number of rows each."""
 
 from skdp.federated._averaging import (
     FederatedAveraging,

@@ -3,13 +3,13 @@
 """Federated averaging: clients move a model with their own rows, and a server averages.
 
 H. B. McMahan, D. Ramage, K. Talwar and L. Zhang, "Learning differentially private recurrent
-language models", ICLR 2018; with reports that clients randomise themselves, and proximal updates,
-A. Bhowmick et al., "Protection against reconstruction and its applications in private federated
-learning", 2018, Section 3.1.
+language models", ICLR 2018; with randomised reports of clients, and proximal updates, A. Bhowmick
+et al., "Protection against reconstruction and its applications in private federated learning",
+2018, Section 3.1.
 
-In this order: parameters; the plan of all rounds, from public numbers; the query of a round, with
-the proof of its sensitivity, and that of a sum of reports; rounds and the server's steps; private
-rows, by client.
+In this order: parameters; the plan of all rounds, from public numbers; the query of a round and
+the query of a sum of reports, with proofs of their sensitivities; rounds and the server's steps;
+private rows, by client.
 """
 
 import copy
@@ -47,7 +47,7 @@ from skdp.solvers.gradient import (
 
 
 class LocalUpdate(ParameterGroup):
-    """Base of what a client does in a round: steps along the mean loss of its own rows."""
+    """Base class for the steps of a client in a round, along the mean loss of its rows."""
 
     def _pull(self, curvature):
         """Return the strength of the pull to the start."""
@@ -83,21 +83,20 @@ class LocalUpdate(ParameterGroup):
 
 
 class GradientSteps(LocalUpdate):
-    """Gradient steps of a client, along the mean loss of its own rows.
+    """Gradient steps of a client, along the mean loss of its rows.
 
-    It is a `local_update` of `FederatedDPLogisticRegression`.
+    For the parameter `local_update` of `FederatedDPLogisticRegression`.
 
     Parameters
     ----------
     n_steps : int, default=1
         Steps of a client in a round.
     step_size : float, default=None
-        Length of the steps, for rows in the unit ball. None for one over the curvature of the
-        loss.
+        Length of the steps, for rows in the unit ball. None is the inverse curvature of the loss.
     clipping_norm : float, default=None
         Bound on the norm of a client's update, for rows in the unit ball. The update is the mean
-        of the directions of descent along the client's steps, so it is no longer than the
-        longest gradient of a row. None chooses a part of that.
+        of the descent directions of the client's steps, so it is no longer than the longest
+        gradient of a row. None chooses a fraction of that bound.
 
     See Also
     --------
@@ -130,20 +129,21 @@ class GradientSteps(LocalUpdate):
 
 
 class ProximalPoint(LocalUpdate):
-    """Steps of a client towards a point that balances its own loss and the start.
+    """Steps of a client towards a balance between its own loss and the start.
 
-    The client minimises the mean loss of its rows plus ``strength / 2 |w - start|^2``, as far as
-    the steps get [1]_. It is a `local_update` of `FederatedDPLogisticRegression`.
+    The client minimises the mean loss of its rows plus ``strength / 2 |w - start|^2``, up to the
+    precision of the steps [1]_. For the parameter `local_update` of
+    `FederatedDPLogisticRegression`.
 
     Parameters
     ----------
     strength : float, default=None
-        Strength of the pull to the start. None for the curvature of the loss.
+        Strength of the pull to the start. None is the curvature of the loss.
     n_steps : int, default=10
         Steps of a client in a round.
     step_size : float, default=None
-        Length of the steps, for rows in the unit ball, at most ``1 / strength``. None for one
-        over the curvature of what is minimised.
+        Length of the steps, for rows in the unit ball, at most ``1 / strength``. None is the
+        inverse curvature of the objective.
     clipping_norm : float, default=None
         Bound on the norm of a client's update; see `GradientSteps`.
 
@@ -185,34 +185,33 @@ class ProximalPoint(LocalUpdate):
 
 
 class FederatedAveraging(ParameterGroup):
-    """Server that moves a model along the mean update of random clients [1]_.
+    """Server steps along the mean update of random clients [1]_.
 
-    It is the `solver` of `FederatedDPLogisticRegression`; how many rounds there are is its
-    `max_iter`.
+    For the parameter `solver` of `FederatedDPLogisticRegression`; `max_iter` there is the number
+    of rounds.
 
     Parameters
     ----------
     batch_size : float, default=None
-        Expected number of clients of a round, each drawn independently; at most their number.
-        None chooses it; where clients report, such that each reports once on average.
+        Expected number of clients of a round, each drawn independently; at most their number. None
+        chooses it; with reports, each client reports once on average.
     step_size : float, default=None
-        Length of the server's steps, for rows in the unit ball. None chooses it, and shortens
-        it where released updates show curvature.
+        Length of the server's steps, for rows in the unit ball. None chooses it, and shortens it
+        if released updates show curvature.
     momentum : bool, default=True
         Whether the server accelerates its steps.
     average : bool, default=True
-        Whether the result is the average of the server's points but the first ones, or the last.
+        Whether the result is the average of the server's later points, or the last point.
     report_norm : float, default=None
-        Norm to which the server projects reports, in the same units. None takes one that no
-        report exceeds. A smaller one needs less noise, but biases the mean: reports are long.
+        Norm to which the server projects reports, in the same units. None is a norm that no report
+        exceeds. A smaller norm needs less noise, but biases the mean, because reports are long.
     intercept_scaling : float, default=None
-        The constant feature, in units of `data_norm`. None takes 0.1, or 0.3 where clients
-        report.
+        Constant feature, in units of `data_norm`. None is 0.1, or 0.3 with reports.
     fewest_reports : int, default=None
-        For secure aggregation: clients round their updates and add shares of the noise, and
-        the server learns sums alone [2]_. All clients take part in every round, and so many, at
-        least, answer whatever their rows and keep their shares to themselves; with fewer
-        answers a round is not summed up. None for noise that the server adds.
+        For secure aggregation: clients round their updates and add shares of the noise, and the
+        server learns only sums [2]_. All clients take part in every round. At least this number
+        must answer, whatever their rows, and keep their shares secret; with fewer answers a round
+        has no sum. None: the server adds the noise.
 
     See Also
     --------
@@ -266,18 +265,17 @@ class FederatedAveraging(ParameterGroup):
 
 
 class Population(ParameterGroup):
-    """Larger deployment that a fit on a few clients simulates.
+    """Larger deployment, simulated by a fit on a few clients.
 
-    The noise on the mean update is what the budget asks for in the deployment. The clients of
-    the fit then spend what `privacy_spent_` says, in general far more than `epsilon`.
+    The noise of the mean update is as in the deployment with the given budget. The clients of the
+    fit itself spend `privacy_spent_`, in general far more than `epsilon`.
 
     Parameters
     ----------
     size : float
         Number of clients of the deployment, from 1 to 2^53.
     batch_size : float, default=None
-        Expected number of its clients that take part in a round. None keeps the share of the
-        fit.
+        Expected number of its clients in a round. None keeps the fraction of the fit.
 
     See Also
     --------
@@ -308,18 +306,18 @@ LOCAL_UPDATES = {"gradient": GradientSteps, "proximal": ProximalPoint}
 
 @dataclass(frozen=True)
 class FederatedParameters:
-    """The objects among an estimator's parameters, checked, with words resolved.
+    """Checked objects among the parameters of an estimator, with names resolved.
 
     Parameters
     ----------
     update : LocalUpdate
-        What a client does.
+        Steps of a client.
     solver : FederatedAveraging
-        What the server does.
+        Steps of the server.
     randomiser : BallRandomiser
-        How clients report, where they do.
+        Randomiser of reports, if any.
     population : Population or None
-        What is simulated.
+        Simulated deployment.
     """
 
     update: Any
@@ -329,7 +327,7 @@ class FederatedParameters:
 
     @classmethod
     def of(cls, model):
-        """Return those of an estimator, or raise a ValueError if they do not go together."""
+        """Return the objects of an estimator, or raise a ValueError if they are incompatible."""
         update, solver, population = model.local_update, model.solver, model.population
         if isinstance(update, str):
             update = LOCAL_UPDATES[update]()
@@ -385,18 +383,18 @@ _REPORTING_INTERCEPT = 0.3
 
 @dataclass(frozen=True)
 class FederatedBudget:
-    """What may be spent on clients.
+    """Budget for clients.
 
     Parameters
     ----------
     epsilon : float or None
-        Of all that is released; None if nothing but reports is protected.
+        For all releases; None if only reports are protected.
     delta, adjacency : float, {"replace-one", "zero-out"}
         Of what is released.
     randomiser : Lift, Flip, Product or None
-        What makes the report of a client; None if clients send exact updates.
+        Randomiser of reports; None if clients send exact updates.
     population : Population or None
-        A deployment that this simulates.
+        Simulated deployment.
     """
 
     epsilon: float | None
@@ -408,26 +406,27 @@ class FederatedBudget:
 
 @dataclass(frozen=True)
 class FederatedPlan(GradientPlan):
-    """What federated learning will do: fixed before the data are touched.
+    """Plan of all rounds, fixed before any row is read.
 
     Parameters
     ----------
     sampling : Sampling
-        How the clients of a round are drawn.
+        Sampling of the clients of a round.
     mu_round : float or None
         Sensitivity over noise of the sum of one round; None for no noise.
     randomiser, limit : object or None, float
-        What makes reports, and the norm to which they are projected.
+        Randomiser of reports, and norm to which reports are projected.
     momentum, average : bool
         Whether the server accelerates its steps, and whether it averages its points.
     spent, hypothetical : float, float or None
-        Epsilon of this fit, rounded up, and of the deployment that it simulates.
+        Epsilon of this fit, rounded up, and of the simulated deployment.
     shared : tuple of (int, float) or None
-        Where clients add the noise: how many of them at least, and the grid of updates.
+        If clients add the noise: their least number, and the grid of updates.
 
     Notes
     -----
-    `clip` bounds the update of a client, `noise` is that of one coordinate of a mean update.
+    `clip` bounds the update of a client; `noise` is the standard deviation of a coordinate of a
+    mean update.
     """
 
     sampling: Sampling | None = None
@@ -442,12 +441,12 @@ class FederatedPlan(GradientPlan):
 
     @property
     def n_releases(self):
-        """One a round; two where reports are added up with noise, for both stand on the ledger."""
+        """Number of releases: one per round; two with noisy sums of reports."""
         return self.n_steps * ((self.randomiser is not None) + (self.mu_round is not None))
 
     @property
     def total_mu(self):
-        """Gaussian-DP parameter of the whole fit; None with random batches, or reports alone."""
+        """Gaussian-DP parameter of the whole fit; None with random batches, or reports only."""
         if self.mu_round is None or not self.sampling.reads_all:
             return None
         return self.mu_round * math.sqrt(self.n_steps) * HAIR
@@ -471,15 +470,15 @@ def plan_federated(
         The arguments of `plan_gradient` but `mu` and `adjacency`; `n_rows` is the number of
         clients.
     budget : FederatedBudget
-        What may be spent.
+        Available budget.
     batch_size : float, default=None
         Expected clients of a round. None chooses it.
     report_norm : float, default=None
-        Norm to which reports are projected. None for one that no report exceeds.
+        Norm to which reports are projected. None for a norm that no report exceeds.
     momentum, average : bool, default=True
         As in `FederatedPlan`.
     fewest_reports : int, default=None
-        Clients that add shares of the noise, at least; None if the server adds it.
+        Least number of clients that add shares of the noise; None if the server adds it.
 
     Returns
     -------
@@ -489,7 +488,7 @@ def plan_federated(
     Raises
     ------
     ValueError
-        If a round would have more clients than there are, or the budget is too small.
+        If a round has more clients than exist, or the budget is too small.
     """
     n_clients, randomiser = problem["n_rows"], budget.randomiser
     longest = 1.0 if randomiser is None else randomiser.bound * _ROUNDING
@@ -546,7 +545,7 @@ def plan_federated(
 
 
 def _everybody(n_clients, batch_size, fewest_reports, budget):
-    """Return the number of clients, all of whom take part where they add the noise, or raise."""
+    """Return the number of clients, who all take part if they add the noise, or raise."""
     if batch_size not in (None, n_clients) or budget.population is not None:
         raise ValueError(
             "with fewest_reports all clients take part in every round, and none are simulated: "
@@ -562,7 +561,7 @@ def _everybody(n_clients, batch_size, fewest_reports, budget):
 
 
 def _grid_of_shares(clip, mu, size, n_shares):
-    """Return a grid on which rounding adds a thousandth to what an update can be."""
+    """Return a grid with a rounding error of at most a thousandth of the longest update."""
     # and on which sums of shares are nearly continuous, and single ones are no single number
     finest = min(clip / mu * 2.0**-12, clip * 2.0**-9 / math.sqrt(size))
     share = clip / mu / math.sqrt(n_shares)
@@ -584,12 +583,12 @@ def _sampling(n_clients, batch_size, name, limit):
 
 
 def _reach_of_clients(sampling, adjacency):
-    """Return how many projected vectors the stated sensitivity is."""
+    """Return the stated sensitivity in units of the longest projected vector."""
     return 1 if sampling.adjacency(adjacency) == "zero-out" else 2
 
 
 def _prices(budget, sampling, n_rounds):
-    """Return mu of a round, the epsilon of the fit, and that of what it simulates."""
+    """Return mu of a round, epsilon of the fit, and epsilon of the simulated deployment."""
     if budget.epsilon is None:
         price, rate = budget.randomiser.epsilon, sampling.rate
         if sampling.reads_all:
@@ -633,16 +632,16 @@ def _epsilon_of(mu, sampling, budget, n_rounds):
 
 @dataclass(frozen=True)
 class FederatedProblem:
-    """What is public about a federated fit.
+    """Public facts about a federated fit.
 
     Parameters
     ----------
     loss, intercept, shape : object, float, tuple of int
         Pointwise loss, constant feature of every row (0 for none), shape of the coefficients.
     local : dict
-        What clients do: n_steps, step_size, pull.
+        Steps of clients: n_steps, step_size, pull.
     rounds : FederatedPlan
-        What the server does.
+        Steps of the server.
     """
 
     loss: Any
@@ -666,7 +665,7 @@ def plan_problem(model, given, n_clients, n_features, loss):
     model : FederatedDPLogisticRegression
         Its parameters are read.
     given : FederatedParameters
-        Those that are objects.
+        Its object parameters.
     n_clients, n_features : int
         Public sizes.
     loss : object
@@ -712,12 +711,12 @@ def plan_problem(model, given, n_clients, n_features, loss):
 
 @dataclass(frozen=True, eq=False)
 class ClientUpdates:
-    """Sum over clients of what their own rows move a linear model by, clipped client by client.
+    """Sum over clients of their updates of a linear model, each clipped.
 
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where all clients start; the intercept, if there is one, comes last.
+        Common starting point of the clients; an intercept comes last.
     loss : LogisticLoss or SoftmaxLoss
         Pointwise loss.
     clip : float
@@ -730,11 +729,11 @@ class ClientUpdates:
 
     Notes
     -----
-    The update of a client that gets to ``w`` is ``(w - coef) / (m step_size)``, m being the sum
-    of ``(1 - pull step_size)^k`` over ``k < n_steps``: a weighted mean of the directions of
-    descent along its path, no longer than the longest of them. It is ``-X' A`` for the client's
-    rows X and sums A of residuals, so that steps are taken in A and one update is formed at the
-    end.
+    The update of a client that ends at ``w`` is ``(w - coef) / (m step_size)``, where m is the sum
+    of ``(1 - pull step_size)^k`` over ``k < n_steps``. It is a weighted mean of the descent
+    directions along its path, no longer than the longest of them. It equals ``-X' A`` for the
+    client's rows X and sums A of residuals: steps are computed in A, and one update is formed at
+    the end.
     """
 
     coef: Any
@@ -746,7 +745,7 @@ class ClientUpdates:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         kind = f"{self.n_steps} steps" if self.n_steps > 1 else "1 step"
         pulled = f", pull {self.pull:.6g}" if self.pull else ""
         return (
@@ -791,11 +790,11 @@ class ClientUpdates:
         return total.ravel()
 
     def evaluate(self, rows):
-        """Return the sum over all clients, an array of shape (size,), wherever their rows are."""
+        """Return the sum over all clients, local or distant, an array of shape (size,)."""
         return rows.sum_of(self)
 
     def vectors(self, chunk):
-        """Return a row for every client that is there: its clipped update, divided by clip."""
+        """Return a row for every present client: its clipped update, divided by clip."""
         coef = np.atleast_2d(self.coef)
         vectors = np.zeros((chunk.n_clients, *coef.shape))
         for stack in chunk.stacks():
@@ -841,7 +840,7 @@ def _all(columns):
 
 
 def _norms(stack):
-    """Return the Euclidean norm of every part of a stack, tiny ones included."""
+    """Return the Euclidean norm of every part of a stack, accurate for tiny ones."""
     flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
     return np.sqrt(np.einsum("ij,ij->i", flat, flat))
 
@@ -850,16 +849,16 @@ def _norms(stack):
 class RoundedUpdates:
     """Sum over clients of clipped updates, each rounded to whole steps of a public grid.
 
-    What clients send where a sum is made by secure aggregation, and they add the noise.
+    The vectors that clients send to secure aggregation, before their shares of the noise.
 
     Parameters
     ----------
     updates : ClientUpdates
-        What is rounded.
+        Query to round.
     grid : float
         A power of two.
     fewest_reports : int
-        Clients that answer whatever their rows, at least.
+        Least number of clients that answer, whatever their rows.
     """
 
     updates: ClientUpdates
@@ -868,7 +867,7 @@ class RoundedUpdates:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"{self.updates.name}, on a grid of {self.grid:.3g}"
 
     @property
@@ -896,11 +895,11 @@ class RoundedUpdates:
         )
 
     def steps(self, chunk):
-        """Return a row of whole numbers for every client that is there: its update in steps."""
+        """Return a row of integers for every present client: its update in steps."""
         return np.rint(self.updates.vectors(chunk) * (self.updates.clip / self.grid))
 
     def evaluate(self, rows):
-        """Return the sum over all clients, an array of shape (size,): no rounding but theirs."""
+        """Return the sum over all clients, of shape (size,), without further rounding."""
         total = sum_over(rows, lambda chunk: self.steps(chunk).sum(axis=0), self.size)
         return total * self.grid
 
@@ -921,10 +920,9 @@ class ReportSum:
     size : int
         Number of entries of a report.
     unit : float
-        Length of what the reports take as 1.
+        Length of a report of norm 1.
     limit : float
-        Bound on the norm of what one report counts for. Where reports are longer, their mean
-        is no longer what was reported: the projection biases.
+        Bound on the norm of a report in the sum. Projection of longer reports biases their mean.
     """
 
     size: int
@@ -949,9 +947,8 @@ class ReportSum:
     def total(self, reports):
         """Return the sum of projected reports, an array of shape (size,).
 
-        Where a client is not there, all others move to other places, and every rounding is
-        another one: so all of them are carried along, and together stay under 2 u n limit for n
-        reports, u = 2^-53, whoever comes in which place.
+        An absent client shifts all others, and so changes every rounding. So all rounding errors
+        are included; together they are below 2 u n limit for n reports, u = 2^-53, in any order.
         """
         total, beside = CompensatedSum(self.size), CompensatedSum((_STEP, self.size))
         for start in range(0, len(reports), _STEP):
@@ -964,7 +961,7 @@ class ReportSum:
         return total.value
 
     def n_projected(self, reports):
-        """Return how many reports are longer than the limit."""
+        """Return the number of reports longer than the limit."""
         return int(np.count_nonzero(self._factors(reports) < 1.0))
 
     def _factors(self, reports):
@@ -979,7 +976,7 @@ class ReportSum:
 
 
 class PrepaidRounds:
-    """Federated rounds, all of them paid for before the first.
+    """Federated rounds, all charged before the first.
 
     Parameters
     ----------
@@ -987,7 +984,7 @@ class PrepaidRounds:
         Holds the clients.
     make_query : callable
         Maps a point to the query of a round: the sum of clipped updates of clients that start
-        there (with `vectors`, where they report).
+        there (with `vectors` for reports).
     start : ndarray
         The first point.
     plan : FederatedPlan
@@ -995,8 +992,8 @@ class PrepaidRounds:
 
     Notes
     -----
-    A mean is the sum divided by the EXPECTED number of clients of a round. The realised number
-    says how many clients were drawn, and a sum divided by it has another sensitivity.
+    A mean is the sum divided by the EXPECTED number of clients of a round. The actual number is
+    private, and a sum divided by it has another sensitivity.
     """
 
     def __init__(self, curator, make_query, start, plan):
@@ -1037,14 +1034,14 @@ class PrepaidRounds:
 
     @property
     def projected_share(self):
-        """Share of reports that were projected; None where only their sums were released."""
+        """Fraction of projected reports; None if only their sums were released."""
         if self._plan.randomiser is None or self._plan.mu_round is not None:
             return None
         return self._n_projected / max(self._n_reports, 1)
 
 
 def federated_descent(mean_update, shape, plan):
-    """Take a server's steps along released mean updates.
+    """Make the server's steps along released mean updates.
 
     Parameters
     ----------
@@ -1058,12 +1055,12 @@ def federated_descent(mean_update, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the points but the first ones, or the last point.
+        Average of the later points, or the last point.
 
     Notes
     -----
-    An update is taken for a descent direction of the mean objective. With one local step it is
-    one (Bhowmick et al. 2018, Section 3.1).
+    An update serves as a descent direction of the mean objective. With one local step it is a
+    descent direction (Bhowmick et al. 2018, Section 3.1).
     """
     previous = coef = np.zeros(shape)
     average, step_size = SuffixAverage(shape, plan.n_steps), StepSize(plan)
@@ -1088,20 +1085,20 @@ _FEWEST, _MOST = 32, 512
 
 @dataclass(frozen=True)
 class ClientStack:
-    """Clients of one size, each with as many rows.
+    """Clients with the same number of rows.
 
     Parameters
     ----------
     place : ndarray of shape (n_clients,)
-        Places of these clients among those of the chunk that are there.
+        Places of these clients among the present clients of the chunk.
     rows : ndarray of shape (n_clients, n_rows, size)
         Rows in the unit ball, the constant feature included.
     target, weight : ndarray of shape (n_clients, n_rows)
-        Targets, and one over the client's number of rows that count; 0 for null rows.
+        Targets, and the inverse of the client's number of non-null rows; 0 for null rows.
     columns : ndarray of shape (size,) or None
-        Which columns the rows have; None for all.
+        Columns of the rows; None for all.
     kept, key : dict, int or None
-        Where products are kept for the next rounds, and under which name; None keeps nothing.
+        Cache of products for the next rounds, and its key; None keeps nothing.
     """
 
     place: Any
@@ -1132,7 +1129,7 @@ class ClientChunk:
 
     @property
     def n_clients(self):
-        """Number of clients that are there."""
+        """Number of present clients."""
         return len(self._positions)
 
     def stacks(self):
@@ -1147,23 +1144,23 @@ class ClientChunk:
 
 
 class ClientRows:
-    """Rows of a linear model, sorted by the client that owns them.
+    """Rows of a linear model, sorted by client.
 
     Parameters
     ----------
     X, target, null : ndarray or CSR matrix, ndarray, ndarray
         As for `LinearRows`.
     clients : ndarray of shape (n_rows,), dtype int64
-        Position of the client that owns the row. Private, but for how many clients there are.
+        Position of the client of every row; private, except the number of clients.
     n_clients : int
-        Public. A client may have no row.
+        Public number of clients. A client may have no rows.
     ball, intercept, n_threads : L2Ball, float, int
         As for `LinearRows`.
 
     Notes
     -----
-    What is computed for one client is the same to the last bit whatever rows others have:
-    products are made for every client of a stack on its own.
+    The results for one client do not depend on any bit of the rows of others: products are
+    computed separately for every client of a stack.
     """
 
     def __init__(self, X, target, null, clients, n_clients, ball, intercept, n_threads=1):
@@ -1187,7 +1184,7 @@ class ClientRows:
         self.n_entries = int(self.sizes(positions).sum()) * self._whole.X.shape[1]
 
     def batch(self, positions, rate):
-        """Return the clients at sorted positions, drawn with a public probability each."""
+        """Return the clients at sorted positions, each drawn with a public probability."""
         chosen = copy.copy(self)
         chosen._chunked(positions, rate)
         return chosen
@@ -1203,11 +1200,11 @@ class ClientRows:
         return sum_over(self, query.partial, query.size)
 
     def sizes(self, positions):
-        """Return how many rows the clients at some positions own."""
+        """Return the number of rows of each client at the given positions."""
         return self._starts[positions + 1] - self._starts[positions]
 
     def stack_width(self, size):
-        """Return how many clients of a size are stacked."""
+        """Return the number of clients of a size in one stack."""
         # wide sparse ones alone: each has columns of its own
         entries = int(size) * (self._whole.X.shape[1] + 1)
         return 1 if self._own_columns else max(1, _STACK_ENTRIES // entries)

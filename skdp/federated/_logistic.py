@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Logistic regression from the rows of clients, private client by client."""
+"""Logistic regression from the rows of clients, private per client."""
 
 import math
 import warnings
@@ -62,71 +62,68 @@ class FederatedDPLogisticRegression(
     SparseCoefMixin,
     BaseEstimator,
 ):
-    """Logistic regression from clients that own any number of rows, private client by client.
+    """Logistic regression from clients with any number of rows each, private per client.
 
-    In every round a random set of clients moves the server's model along the mean log-loss of
-    its own rows; the server sees the sum of clipped updates with noise, or reports that each
-    client randomises itself, or both. All rows of a client together are protected.
+    In every round, a random set of clients update the server's model along the mean log-loss of
+    their own rows. Released are noisy sums of clipped updates; or clients randomise their own
+    reports; or both. All rows of a client are protected together.
 
     Parameters
     ----------
     epsilon : float or None, default=1.0
-        Budget of all that is released, in nats, greater than 0 and finite. None adds no noise
-        to sums of reports; `local_epsilon` is needed then.
+        Privacy budget of all releases, in nats, greater than 0 and finite. None adds no noise to
+        sums of reports, and needs `local_epsilon`.
     delta : float, default=1e-6
-        Budget, in [0, 1), well below one over the number of clients; greater than 0 unless
-        `epsilon` is None.
+        Privacy budget, in [0, 1), well below 1 / n_clients; greater than 0 unless `epsilon` is
+        None.
     local_epsilon : float or None, default=None
-        Budget of ONE report of a client, from 1e-6 to 1e6: what the server learns of a client in
-        one round. A client reports in as many rounds as it is drawn for. None trusts the server
-        with exact updates.
+        Privacy budget of ONE report of a client towards the server, from 1e-6 to 1e6. A client
+        reports in every round in which it is drawn. None trusts the server with exact updates.
     randomiser : {"lift", "flip", "product", "auto"} or BallRandomiser, default="lift"
-        How clients report updates, in units of the clipping norm. A word is the `magnitude` of
-        a `BallRandomiser`: what is done about updates that are shorter. Without an
-        `expected_norm` of the object, 1 is expected.
+        Randomiser of updates, in units of the clipping norm. A name is the `magnitude` of a
+        `BallRandomiser`, the treatment of shorter updates. The default of its `expected_norm` is
+        1.
     adjacency : {"replace-one", "zero-out"}, default="replace-one"
-        Relation of neighbours: one client has other rows, any number of them ("replace-one"), or is
-        absent ("zero-out"). The number of clients is public. Reports alone (`epsilon=None`) are for
-        any two values of a client.
+        Neighbouring data sets differ in the rows of one client, any number of them
+        ("replace-one"), or in its absence ("zero-out"). The number of clients is public. Reports
+        only (`epsilon=None`) protect any two values of a client.
     data_norm : float, default=1.0
-        Rows longer than this (Euclidean norm, in the units of the data) are scaled down to it.
-        Public.
+        Public bound on the Euclidean norm of a row, in the units of the data. Longer rows are
+        scaled down to it.
     classes : array-like of shape (n_classes,), default=None
-        Public label set. Rows with other labels contribute nothing. None reads it from `y`,
-        which the ledger notes as an assumption.
+        Public label set. Rows with other labels contribute nothing. None reads it from `y`, and
+        the ledger says so.
     C : float, default=inf
-        Inverse strength of the penalty: minimised is ``C`` times the sum over clients of the
+        Inverse strength of the penalty. The objective is ``C`` times the sum over clients of the
         mean loss of their rows, plus ``|coef|^2 / 2``.
     fit_intercept : bool, default=True
-        Whether rows get a constant feature.
+        Whether to fit an intercept, by a constant feature of the rows.
     local_update : {"gradient", "proximal"}, GradientSteps or ProximalPoint, default="gradient"
-        What a client does in a round. "gradient" is ``GradientSteps()``, one step along the mean
-        loss of its rows; "proximal" is ``ProximalPoint()``, steps that are pulled back to their
-        start. The object also has the bound on the norm of an update.
+        Steps of a client in a round. "gradient" is ``GradientSteps()``, one step along the mean
+        loss of its rows; "proximal" is ``ProximalPoint()``, steps with a pull to the start. The
+        object also has the bound on the norm of an update.
     solver : {"auto"} or FederatedAveraging, default="auto"
-        What the server does: how many clients take part in a round, the length of its steps,
-        momentum, averages. "auto" is ``FederatedAveraging()``, which chooses them from public
-        numbers.
+        Steps of the server: number of clients of a round, step length, momentum, averages. "auto"
+        is ``FederatedAveraging()``, which chooses them from public numbers.
     max_iter : int, default=None
         Number of rounds. None chooses it.
     population : Population, default=None
-        A larger deployment that the fit simulates: its noise on the mean is that of the
-        deployment. THESE clients then spend what `privacy_spent_` says, in general far more than
-        `epsilon`.
+        A larger deployment to simulate: the noise of the mean is as in the deployment. THESE
+        clients then spend `privacy_spent_`, in general far more than `epsilon`.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : None, int, RandomState or Generator, default=None
-        None draws noise from the operating system. Anything else is for tests only.
+        None draws the noise from the operating system. Anything else is for tests only.
     verbose : int, default=0
-        1 prints a line with what is about to be spent, and a bar if the fit takes seconds: public
-        numbers only.
+        1 prints a line with the plan and its price, and a progress bar if the fit takes seconds;
+        public numbers only.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients, in the units of the data; those of several classes add up to zero, if none
-        is zero.
+        Coefficients, in the units of the data. For several classes they add up to zero, if none is
+        zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -140,21 +137,21 @@ class FederatedDPLogisticRegression(
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had text names.
     ledger_ : Ledger
-        What was released, and the reports in it.
+        Releases and their prices, with the reports in them.
     privacy_spent_ : tuple of (float, float)
-        Epsilon and delta, per client (without `groups` per row), of all that everybody may see.
+        The (epsilon, delta) of all public releases, per client (per row without `groups`).
     local_epsilon_per_round_ : float
-        Price of one report; infinite where the server sees exact updates.
+        Price of one report; infinite if the server sees exact updates.
     local_privacy_spent_ : tuple of (float, float)
-        Epsilon and delta, per client, of its reports together, towards the server; delta is the
-        chance that it takes part more often than is counted.
+        The (epsilon, delta) of all reports of a client towards the server. delta is the
+        probability that it takes part more often than counted.
     local_epsilon_total_ : float
-        The same with certainty: as if a client reported in every round.
+        The same with delta 0, as for a client that reports in every round.
     projected_share_ : float or None
-        Share of reports that were longer than the `report_norm` of the solver; None unless
-        reports are all that is released.
+        Fraction of reports longer than the `report_norm` of the solver; None unless only reports
+        are released.
     hypothetical_privacy_spent_ : tuple of (float, float) or None
-        What the deployment of `population` would spend. It says nothing about these clients.
+        The (epsilon, delta) of the deployment `population`. It says nothing about these clients.
 
     See Also
     --------
@@ -164,15 +161,15 @@ class FederatedDPLogisticRegression(
 
     Notes
     -----
-    Privacy. Protected is a client, or, without `groups`, a row. An update is a function of one
-    client's rows and is clipped as a whole, so that it does not matter how many rows the client
-    has (Proposition 69). Sums are divided by the expected number of clients of a round.
-    Composition over rounds is by privacy loss distributions of sums over Poisson batches. The
-    number of rows is private: nothing but the number of clients, and the order of their
-    identifiers, is used outside of the curator.
+    Privacy. One client is protected; without `groups`, one row. An update is a function of the
+    rows of one client and is clipped as a whole, so the number of its rows does not matter
+    (Proposition 69). Sums are divided by the expected number of clients of a round. Composition
+    over rounds uses privacy loss distributions of sums over Poisson batches. The number of rows is
+    private: only the number of clients and the order of their identifiers are used outside of the
+    curator.
 
-    The server's step is an average of clients, not of rows: a client with many rows counts for
-    no more than one with a few.
+    The server averages clients, not rows: the weight of a client does not depend on the number of
+    its rows.
 
     References
     ----------
@@ -271,11 +268,10 @@ class FederatedDPLogisticRegression(
         y : array-like of shape (n_samples,)
             Private labels.
         groups : array-like of shape (n_samples,), default=None
-            Client that owns the row: numbers, or text. None: every row is a client of its own,
-            and a row is what is protected: so it stands on the ledger. Cross-validators of
-            scikit-learn pass it only with ``sklearn.set_config(enable_metadata_routing=True)``;
-            without, they drop it. After ``set_fit_request(groups=True)`` it is an error if none
-            come.
+            Client of every row: numbers or text. None: every row is its own client, and the ledger
+            says that a row is protected. Cross-validators of scikit-learn pass it only with
+            ``sklearn.set_config(enable_metadata_routing=True)``; otherwise they drop it. After
+            ``set_fit_request(groups=True)``, missing groups are an error.
 
         Returns
         -------
@@ -285,10 +281,10 @@ class FederatedDPLogisticRegression(
         Raises
         ------
         ValueError
-            If a parameter or the data are unusable. The message names no data value, but that
-            it was raised may depend on the data.
+            If a parameter or the data are unusable. The message contains no data value, but the
+            exception itself may depend on the data.
         BudgetError
-            If a shared budget has less left, or protects groups and there are none.
+            If less is left in a shared budget, or it protects groups and `groups` is None.
         """
         check_groups(self, groups)
         self._check_budget()
@@ -321,22 +317,22 @@ class FederatedDPLogisticRegression(
     def fit_clients(
         self, drive: Callable[[FederatedRound], object], *, n_clients: int, n_features: int
     ) -> Self:
-        """Fit the model to clients elsewhere, by messages.
+        """Fit the model to distant clients, by messages.
 
-        Rounds, noise, ledger and price are those of `fit`. Who takes part in a round is drawn
-        first. Clients that do not answer in time add nothing to the sum, and the divisor stays
-        what it is: so late and lost answers bias the step, and cost nobody any privacy.
+        Rounds, noise, ledger and price are as in `fit`. The clients of a round are drawn first.
+        Clients that do not answer in time add nothing to the sum, and the divisor does not change.
+        So late and lost answers bias the step, without a loss of privacy.
 
         Parameters
         ----------
         drive : callable
-            Called once for every round, with a `FederatedRound`: it delivers the requests, adds
-            the answers that come, and returns when all are there or the time is over. What it
-            raises ends the fit, which has been paid for.
+            Called once per round with a `FederatedRound`. It delivers the requests, adds the
+            answers, and returns when all have arrived or time is up. An exception ends the fit,
+            which stays charged.
         n_clients : int
-            Number of all clients, public; their places are 0 to ``n_clients - 1``.
+            Public number of all clients; their places are 0 to ``n_clients - 1``.
         n_features : int
-            Entries of a row, public.
+            Public number of features.
 
         Returns
         -------
@@ -346,10 +342,10 @@ class FederatedDPLogisticRegression(
         Raises
         ------
         ValueError
-            If a parameter is unusable, `classes` is None, or `local_epsilon` is set: clients send
-            exact updates. No client was asked then.
+            If a parameter is unusable, `classes` is None, or `local_epsilon` is set (clients send
+            exact updates). No client was asked.
         BudgetError
-            If a shared budget has less left.
+            If less is left in a shared budget.
 
         See Also
         --------
@@ -358,7 +354,7 @@ class FederatedDPLogisticRegression(
         Notes
         -----
         The server sees exact updates, and is trusted. Whether a client answers in time may depend
-        on its own rows, but must not depend on those of others (Proposition 97 of the guide).
+        on its own rows, but not on the rows of other clients (Proposition 97 of the guide).
         """
         self._check_budget()
         given = FederatedParameters.of(self)
@@ -396,13 +392,13 @@ class FederatedDPLogisticRegression(
         return self._finished(released, problem, classes, n_clients)
 
     def _check_budget(self):
-        """Raise unless epsilon and delta are usable."""
+        """Raise unless epsilon and delta are valid."""
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         check_delta(self.delta)
 
     def _terms(self, problem, n_clients, unit, assumptions, is_dense):
-        """Return how the gate is opened, from public facts."""
+        """Return the terms of the gate, from public facts."""
         rounds = problem.rounds
         if rounds.hypothetical is not None:
             warnings.warn(
@@ -428,7 +424,7 @@ class FederatedDPLogisticRegression(
         }
 
     def _finished(self, released, problem, classes, n_clients):
-        """Write what was released to the attributes."""
+        """Set the attributes from the releases."""
         coef, self.projected_share_ = released
         rounds = problem.rounds
         self.classes_ = classes
@@ -457,7 +453,7 @@ class FederatedDPLogisticRegression(
 
 
 def _released(curator, problem):
-    """Return the coefficients after all rounds, and the share of reports that were projected."""
+    """Return the coefficients after all rounds, and the fraction of projected reports."""
     rounds = problem.rounds
     released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
     coef = federated_descent(released.mean_update, problem.shape, rounds)

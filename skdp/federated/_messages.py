@@ -1,13 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A federation over messages: what a server asks, what a client answers, one round.
+"""Federation over messages: requests of the server, answers of clients, and rounds.
 
-A client holds its own rows, and computes one clipped update for every request. The server adds up
-the updates that come in time, and nothing else: what leaves is released through the gate, as in a
-fit to rows of all clients in one place. How messages travel is up to whoever runs a federation.
-Nothing is pickled, and every byte that comes from elsewhere is checked before it is used.
+A client holds its own rows, and computes one clipped update for every request. The server only
+adds up the updates that arrive in time; the sum is released through the gate, as in a fit to the
+rows of all clients in one place. The transport of messages is up to the operator. Nothing is
+pickled, and every received byte is checked before use.
 
-In this order: the layout of messages; the client; a round; clients as what a curator admits.
+In this order: the layout of messages; the client; a round; distant clients as the data of a
+curator.
 """
 
 import copy
@@ -54,7 +55,7 @@ def _packed(header, values, dtype="<f8"):
 
 
 def _unpacked(message, kind, name, dtype="<f8"):
-    """Return header and finite numbers of a message, or raise a ValueError."""
+    """Return the header and the finite numbers of a message, or raise a ValueError."""
     if not isinstance(message, bytes | bytearray | memoryview):
         raise ValueError(f"{name} must be bytes; got type {type(message).__name__}.")
     message = bytes(message)
@@ -90,24 +91,23 @@ def _unpacked(message, kind, name, dtype="<f8"):
 
 
 class FederatedClient:
-    """Rows of one client of a federation, which answer requests for updates.
+    """Client of a federation, with its rows, which answers requests for updates.
 
-    It runs where the rows are. What it answers is a function of its own rows and of the request:
-    its clipped update, as `FederatedDPLogisticRegression` makes it. No row is ever sent.
+    It runs beside the rows. Its answer is a function of its own rows and of the request: its
+    clipped update, as in `FederatedDPLogisticRegression`. No row is ever sent.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Private rows of the client, any number of them. Those that are not finite count as null
-        rows, which contribute nothing; longer ones than the `data_norm` of a request are scaled
-        down to it.
+        Private rows of the client, any number of them. Non-finite rows are null rows, which
+        contribute nothing; rows longer than the `data_norm` of a request are scaled down to it.
     y : array-like of shape (n_rows,)
-        Private labels. Rows with other labels than the classes of a request contribute nothing.
+        Private labels. Rows with labels outside the classes of a request contribute nothing.
 
     Attributes
     ----------
     n_answers_ : int
-        Number of requests that were answered.
+        Number of answered requests.
 
     See Also
     --------
@@ -115,12 +115,12 @@ class FederatedClient:
 
     Notes
     -----
-    Privacy. An update is exact. Whoever reads it learns of the rows what it says: the server is
-    trusted to release nothing but noisy sums, and the channel must hide messages from everybody
-    else (TLS, say). No request makes an update longer than the `clip` that it names.
+    Privacy. An update is exact, and reveals information about the rows to its reader. The server
+    is trusted to release only noisy sums, and the channel must hide messages from everybody else
+    (for example TLS). An update is never longer than the `clip` of its request.
 
-    A client that lies can send any vector of that length. It moves a mean by as much as any
-    other client may, and weakens nobody's guarantee but its own.
+    A dishonest client can send any vector of that length. It changes a mean by no more than any
+    other client, and weakens only its own guarantee.
 
     Examples
     --------
@@ -158,23 +158,23 @@ class FederatedClient:
         self._X, self._y, self.n_answers_ = rows, labels, 0
 
     def answer(self, request: bytes) -> bytes:
-        """Return the update that a request asks for.
+        """Return the update for a request.
 
         Parameters
         ----------
         request : bytes
-            One of `FederatedRound.requests`. Its layout is in the user guide.
+            One of `FederatedRound.requests`. The layout is in the user guide.
 
         Returns
         -------
         update : bytes
-            For the server alone. The same request has the same answer.
+            For the server only. The same request has the same answer.
 
         Raises
         ------
         ValueError
-            If these are not the bytes of a request, or ask for rows of other sizes or labels of
-            another type. No message names a value of a row.
+            If the bytes are no valid request, or are for rows of other sizes or labels of another
+            type. No message contains a value of a row.
         """
         header, values = _unpacked(request, _REQUEST, "request")
         try:
@@ -223,7 +223,7 @@ def _read_request(header, values):
 
 
 def _read_shares(header, query):
-    """Return grid, share of noise and width of words that a request asks for, or None."""
+    """Return the grid, share of noise and width of words in a request, or None."""
     if header.get("shares") is None:
         return None
     grid, share, width = header["shares"]
@@ -239,38 +239,38 @@ def _read_shares(header, query):
 
 
 class FederatedRound:
-    """One round of a federation: requests to deliver, and a place to put the answers.
+    """One round of a federation: requests to deliver, and the collected answers.
 
-    `FederatedDPLogisticRegression.fit_clients` makes one for every round, and hands it to the
+    `FederatedDPLogisticRegression.fit_clients` creates one per round, and passes it to the
     function that carries messages.
 
     Parameters
     ----------
     number : int
-        Rounds before this one.
+        Number of earlier rounds.
     fit : str
         Identity of the fit.
     tokens : dict of int to str
-        For the place of every client of the round, what its answer must repeat.
+        Tokens by place of the clients of the round; the answer must repeat the token.
     body : dict
-        What is asked of all of them.
+        Common content of all requests.
     values : ndarray
         The server's point.
     clip : float
-        Norm of an update, at most.
+        Bound on the norm of an update.
     width : int or None
-        Bits of the integers that clients send where they add the noise; None if they do not.
+        Bits of the integers from clients that add the noise; None if they do not.
 
     Attributes
     ----------
     number : int
-        Rounds before this one.
+        Number of earlier rounds.
     requests : mapping of int to bytes
-        A request for every client of the round, by its place among all clients.
+        Request of every client of the round, by its place among all clients.
     n_reports : int
-        Updates that have come.
+        Number of received updates.
     is_complete : bool
-        Whether all have come.
+        Whether all updates are received.
 
     See Also
     --------
@@ -278,9 +278,9 @@ class FederatedRound:
 
     Notes
     -----
-    Who takes part in a round is drawn inside the gate. The price of a round rests on it that nobody
-    outside learns who was drawn: a driver must not publish `requests`, `n_reports` or times, and
-    deliver over channels that hide whether a client gets a request.
+    The clients of a round are drawn inside the gate, and the price of a round depends on the
+    secrecy of this draw. A driver must not publish `requests`, `n_reports` or times, and must use
+    channels that hide whether a client gets a request.
 
     Methods may be called from several threads.
 
@@ -325,28 +325,28 @@ class FederatedRound:
 
     @property
     def n_reports(self) -> int:
-        """Updates that have come."""
+        """Number of received updates."""
         return len(self._updates) + sum(count for _, count in self._summed)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all updates of the round have come."""
+        """Whether all updates of the round are received."""
         return self.n_reports == len(self._places)
 
     def add(self, report: bytes) -> None:
-        """Take the update of a client.
+        """Add the update of a client.
 
         Parameters
         ----------
         report : bytes
-            From anybody.
+            Update, from any source.
 
         Raises
         ------
         ValueError
             If it is damaged, of another version or another fit, of an earlier round, of a client
-            that was not asked or has answered, or longer than an update can be; or if the round is
-            over. Nothing has changed then, and the fit goes on without it.
+            that was not asked or has answered, or too long for an update; or if the round is over.
+            Nothing has changed, and the fit continues without it.
         """
         header, values = _unpacked(report, _UPDATE, "report", self._dtype)
         if header.get("fit") != self._fit:
@@ -374,22 +374,21 @@ class FederatedRound:
             self._updates[place] = values
 
     def add_sum(self, total: np.ndarray, n_reports: int) -> None:
-        """Take a sum of reports that secure aggregation has made.
+        """Add a sum of reports from secure aggregation.
 
         Parameters
         ----------
         total : ndarray of shape (size,)
-            The sum of the numbers of so many reports, unsigned integers modulo 2 to their number of
-            bits.
+            Sum of the reports, unsigned integers modulo 2 to the power of their number of bits.
         n_reports : int
-            How many clients are in it. That none is in it twice, or in another sum, is for the
-            aggregation to see to.
+            Number of clients in it. The aggregation must ensure that none is in it twice, or in
+            another sum.
 
         Raises
         ------
         ValueError
             If clients do not add the noise in this fit, the numbers are of another type or size,
-            there are more reports than requests, or the round is over. Nothing has changed then.
+            there are more reports than requests, or the round is over. Nothing has changed.
         """
         total = np.asarray(total)
         if self._dtype == "<f8" or total.dtype != np.dtype(self._dtype):
@@ -437,20 +436,20 @@ class FederatedRound:
 
 
 class DistantClients:
-    """Clients elsewhere, of which a sum is collected by messages.
+    """Distant clients, with sums collected by messages.
 
     Parameters
     ----------
     drive : callable
-        Carries the messages of a round.
+        Function that carries the messages of a round.
     n_clients : int
         Public.
     body : dict
-        Of requests, what all rounds have in common: public numbers.
+        Common content of the requests of all rounds: public numbers.
 
     Notes
     -----
-    An update is added in the place of its client, whenever it came; one that did not come adds
+    An update is added at the place of its client, in any order of arrival; a missing update adds
     nothing. Proposition 97 is about the sum.
     """
 
@@ -460,34 +459,34 @@ class DistantClients:
         self._fit = _unguessable()
 
     def batch(self, positions, rate):
-        """Return the clients at sorted positions, drawn with a public probability each."""
+        """Return the clients at sorted positions, each drawn with a public probability."""
         chosen = copy.copy(self)
         chosen._positions = positions
         return chosen
 
     def sum_of(self, query):
-        """Return the sum of the updates that come in time, an array of shape (query.size,)."""
+        """Return the sum of the updates received in time, an array of shape (query.size,)."""
         return self._collected(query, None)[1]
 
     def noisy_sum(self, query, noise):
-        """Return the sum of rounded updates and shares of noise that come in time, in steps.
+        """Return the sum of rounded updates and shares of noise received in time, in steps.
 
         Parameters
         ----------
         query : RoundedUpdates
-            What is asked.
+            Query.
         noise : SharedNoise
-            What clients add a share of.
+            Noise in shares of the clients.
 
         Returns
         -------
         total : ndarray of shape (query.size,)
-            Whole numbers.
+            Sum in integers.
 
         Raises
         ------
         RuntimeError
-            If fewer clients answered than noise must be of. Nothing is released then.
+            If fewer clients answered than the noise needs. Nothing is released.
         """
         # eight standard deviations of as much noise as there can be, and all that it is added to
         loudest = 8 * noise.share * math.sqrt(self._n_clients)
@@ -502,7 +501,7 @@ class DistantClients:
         return total
 
     def _collected(self, query, shares):
-        """Return a round that is over, and its sum."""
+        """Return a finished round and its sum."""
         body = {
             **self._body,
             "clip": float(query.clip),
@@ -532,5 +531,5 @@ class DistantClients:
 
 
 def _unguessable():
-    """Return text that names one request or fit, and that nobody guesses."""
+    """Return an unguessable name of a request or fit."""
     return make_bits(None).words(2).tobytes().hex()

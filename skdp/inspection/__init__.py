@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cards, pictures and risks: inspection of fitted models, their claims and their algorithms."""
+"""Inspection of fitted models, claims and algorithms: cards, displays and risks."""
 
 from skdp._plan import FitPlan
 from skdp.inspection._audit_display import AuditDisplay

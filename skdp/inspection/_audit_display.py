@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A picture of audits: the epsilons they rule out, beside those that are claimed."""
+"""Display of audits: lower bounds on epsilon beside claims."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +29,11 @@ NEEDED = ("epsilon_lower", "epsilon_claimed", "delta", "confidence")
 
 
 class AuditDisplay:
-    """What audits rule out, beside what is claimed: a row for every audit.
+    """Lower bounds of audits beside claimed epsilons, one row per audit.
 
-    A bar covers the epsilons that the audit has ruled out with its confidence. A claim that
-    stands inside of the bar is contradicted; one to the right of it is not, which proves
-    nothing. Each confidence is of one audit on its own: of twenty at 95 %, one may well rule
-    out too much.
+    A bar covers the epsilons that an audit rules out with its confidence. A claim inside the bar
+    is contradicted. A claim to the right of it is not, but that is no proof. Each confidence is
+    for a single audit: of twenty at 95 %, one may well rule out too much.
 
     Build it with `from_result`.
 
@@ -52,11 +51,11 @@ class AuditDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        With the picture.
+        Axes and figure of the picture.
     bars_ : list of matplotlib.patches.Rectangle
-        What is ruled out, one a row.
+        Ranges ruled out, one per row.
     lines_ : list of matplotlib.lines.Line2D
-        The markers of claims: those that stand, and contradicted ones, if any.
+        Markers of claims: claims that are not contradicted, and contradicted ones, if any.
 
     See Also
     --------
@@ -65,7 +64,7 @@ class AuditDisplay:
 
     Notes
     -----
-    A single `AuditResult` has a method `plot` as well; it draws the errors of the attack.
+    A single `AuditResult` also has a method `plot`, which draws the errors of the attack.
 
     Examples
     --------
@@ -116,12 +115,12 @@ class AuditDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure, as high as there are rows.
+            Axes; None makes a new figure, with a height for the number of rows.
         log : bool, default=None
-            Whether the axis is logarithmic. None makes it so if anything is more than 30
-            times the smallest claim.
+            Whether the axis is logarithmic. None: logarithmic if any value is more than 30 times
+            the smallest claim.
         wrap : int, default=None
-            Names are broken after about that many characters; None for what fits the axes.
+            Names are wrapped after about this number of characters; None: to fit the axes.
         bar_kw : dict, default=None
             Keywords for matplotlib's ``barh``.
 
@@ -149,10 +148,10 @@ class AuditDisplay:
         Parameters
         ----------
         results : AuditResult, sequence of them, or dict of str to AuditResult
-            Anything with `epsilon_lower`, `epsilon_claimed`, `delta` and `confidence`. The
-            keys of a dict are the names of the rows.
+            Objects with `epsilon_lower`, `epsilon_claimed`, `delta` and `confidence`. Keys of a
+            dict are the names of the rows.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
         log : bool, default=None
             As for `plot`.
         wrap : int, default=None
@@ -168,7 +167,7 @@ class AuditDisplay:
         Raises
         ------
         ValueError
-            If there are no results, or something else is among them.
+            If there are no results, or objects of other types.
         """
         require_matplotlib("AuditDisplay.from_result")
         if not isinstance(results, Mapping):
@@ -247,7 +246,7 @@ def plot_audits(display, ax, *, log, wrap, bar_kw):
 
 
 def _common(values):
-    """Return the value that all share, or None."""
+    """Return the common value, or None."""
     return values[0] if values and len(set(values)) == 1 else None
 
 
@@ -285,7 +284,7 @@ def _markers(ax, at, claims, contradicted):
 
 
 def _legend(ax, display, bars, lines):
-    """Say what bars and markers are, above the axes."""
+    """Explain bars and markers above the axes."""
     from matplotlib.patches import Patch
 
     confidence = _common(display.confidences)

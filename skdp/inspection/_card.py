@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Privacy cards: what a fitted model promises, for somebody who reads nothing else.
+"""Privacy cards: the privacy claim of a fitted model, for a reader of nothing else.
 
-`privacy_card` collects facts, a dictionary that JSON can hold: the claim, the ledger, public
-parameters. Sentences are made of ledgers, and Markdown of facts. A card reads no row.
+`privacy_card` collects facts in a dictionary for JSON: the claim, the ledger, public parameters.
+Sentences are made from ledgers, and Markdown from facts. A card reads no rows.
 """
 
 import copy
@@ -45,15 +45,15 @@ from skdp.solvers.base import Solver
 
 
 class PrivacyCard:
-    """What a fitted model promises, under which assumptions, and why.
+    """Privacy claim of a fitted model, with its assumptions and reasons.
 
-    Made by `privacy_card`. A card holds what is public: shapes, parameters, prices and theorems,
-    and the ledger.
+    Made by `privacy_card`. A card contains public facts: shapes, parameters, prices, theorems, and
+    the ledger.
 
     Parameters
     ----------
     facts : dict
-        Everything that the card says, as `to_dict` returns it.
+        All contents of the card, as returned by `to_dict`.
 
     See Also
     --------
@@ -65,30 +65,31 @@ class PrivacyCard:
 
     @property
     def claim(self) -> str:
-        """The claim in words, alone."""
+        """The claim in words."""
         return self._facts["claim"]["sentence"]
 
     @property
     def odds(self) -> str:
-        """The claim in odds, alone: how sure somebody becomes who would be 50 % sure."""
+        """The claim in odds: the certainty of a guesser after the release, from 50 % before."""
         return self._facts["claim"]["odds"]["sentence"]
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the claim in odds: of a hundred guesses about a row, how many are right.
+        """Draw the claim in odds: right guesses about a row, of a hundred.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
 
         Returns
         -------
         ax : matplotlib.axes.Axes
-            With a hundred dots for guesses before the release, and a hundred for those after it.
+            Axes with a hundred dots for guesses before the release, and a hundred for guesses
+            after it.
 
         Notes
         -----
-        The form is that of [1]_: of the explanations that 963 people were shown, those by odds were
+        The form is from [1]_: in an experiment with 963 people, explanations by odds were
         understood best.
 
         References
@@ -100,13 +101,13 @@ class PrivacyCard:
         return plot_odds(self._facts["claim"]["odds"], axes_for(ax, "PrivacyCard.plot", 4.8, 2.9))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that the card says.
+        """Return all contents of the card.
 
         Returns
         -------
         facts : dict
-            Of built-in types that JSON has. ``facts["schema"]`` names the version of the fields,
-            whose meaning never changes. What is infinite is None.
+            Facts in built-in types, for JSON. ``facts["schema"]`` is the version of the fields,
+            and their meaning never changes. Infinity is None.
         """
         return copy.deepcopy(self._facts)
 
@@ -116,7 +117,7 @@ class PrivacyCard:
         Returns
         -------
         text : str
-            With all digits of all numbers.
+            Document with all digits of all numbers.
         """
         return json.dumps(self._facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -126,7 +127,7 @@ class PrivacyCard:
         Returns
         -------
         text : str
-            Six digits of every number: prices are rounded up, noise down.
+            Document with six digits of every number: prices are rounded up, noise down.
         """
         return as_markdown(self._facts)
 
@@ -136,17 +137,17 @@ class PrivacyCard:
         Parameters
         ----------
         path : str or PathLike
-            Ends in .md (Markdown) or .json. A file of that name is replaced.
+            Path with the suffix .md (Markdown) or .json. An existing file is replaced.
 
         Returns
         -------
         path : Path
-            Where it stands.
+            Path of the file.
 
         Raises
         ------
         ValueError
-            If the name ends in anything else.
+            If the suffix is another one.
         """
         path = Path(path)
         writers = {".md": self.to_markdown, ".json": self.to_json}
@@ -166,27 +167,28 @@ class PrivacyCard:
         data_product_type: str = "Machine learning model",
         status: str = "Draft",
     ) -> dict[str, Any]:
-        """Return the record of the registry of deployments of differential privacy.
+        """Return a record for the registry of deployments of differential privacy.
 
         Parameters
         ----------
         data_curators : sequence of str, default=()
-            Who publishes the model.
+            Publishers of the model.
         description, intended_use, data_product_region : str, default=""
-            What it is, what for, and where the people are or whose law applies.
+            Description of the model, its purpose, and the region of the people or of the
+            applicable law.
         registry_authors : sequence of str, default=()
-            Who fills in the record.
+            Authors of the record.
         data_product_type : str, default="Machine learning model"
             "Summary statistics" for means, quantiles and the like.
         status : str, default="Draft"
-            Of the record.
+            Status of the record.
 
         Returns
         -------
         record : dict
-            Of tier 3, of built-in types: ``yaml.safe_dump(record, sort_keys=False)`` is its file.
-            What the card does not know, and is not given here, is an empty text, or one "" in a
-            list, as in the registry's template; the date is then 1900-01-01.
+            Record of tier 3, in built-in types; ``yaml.safe_dump(record, sort_keys=False)`` makes
+            its file. Facts neither on the card nor given here are an empty text, or one "" in a
+            list, as in the template of the registry; the date is then 1900-01-01.
 
         Raises
         ------
@@ -195,8 +197,8 @@ class PrivacyCard:
 
         Notes
         -----
-        The fields are those of ``schemas/deployments-schema.yaml`` in [1]_ at commit 3e9c812 (15
-        July 2026), whose entries are shown at https://registry.opendp.org.
+        The fields are from ``schemas/deployments-schema.yaml`` in [1]_ at commit 3e9c812 (15 July
+        2026). Its entries are at https://registry.opendp.org.
 
         References
         ----------
@@ -253,24 +255,23 @@ def privacy_card(
     delta: float | None = None,
     date: str | datetime.date | None = None,
 ) -> PrivacyCard:
-    """Write down what a fitted model promises, for a reviewer who reads nothing else.
+    """Write the privacy claim of a fitted model, for a reviewer who reads nothing else.
 
     Parameters
     ----------
     estimator : estimator, Pipeline or search
-        Fitted: an estimator of skdp, a pipeline or ColumnTransformer with some, or a search.
-        Of a search of scikit-learn's the card says what its fits cost, and that nothing is
-        claimed, for it chooses without a price.
+        Fitted: an estimator of skdp, a pipeline or ColumnTransformer with such estimators, or a
+        search. For a search of scikit-learn, the card states the price of its fits, and no claim,
+        because its choice is not charged.
     *others : estimator or scores
-        What else was released about the same people, such as its :ref:`scores <scores>`: the card
-        claims the total of all, and lists them. None beside a search of scikit-learn.
+        Other releases about the same people, such as :ref:`scores <scores>`: the card claims the
+        total of all, and lists them. Not with a search of scikit-learn.
     name : str, default=None
-        What the model is called; by default the name of its class.
+        Name of the model; by default the name of its class.
     delta : float, default=None
-        The delta at which epsilon is claimed, in [0, 1); by default the sum of what was spent.
+        Delta of the claimed epsilon, in [0, 1); by default the sum of the spent deltas.
     date : str or datetime.date, default=None
-        Stands on the card as it is. There is none by default, so that equal models have equal
-        cards.
+        Date on the card, unchanged. None by default, so that equal models have equal cards.
 
     Returns
     -------
@@ -282,8 +283,8 @@ def privacy_card(
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If the first argument is no estimator, or keeps no ledger; or if `name` or `date` is
-        of another type.
+        If the first argument is not an estimator, or has no ledger; or if `name` or `date` is of
+        another type.
     ValueError
         If delta is out of range, or the adjacencies of the steps differ.
 
@@ -294,14 +295,14 @@ def privacy_card(
 
     Notes
     -----
-    A card shows no coefficient, no choice of a search and no label that was not passed. All that
-    it holds is public, or on the ledger: where a release is scaled by what an earlier one let out
-    (``mechanism="coinpress"``, say), its scale is on the ledger, and paid for. The value of a
-    `random_state` is not shown, for it would give away the noise. Arrays among the parameters
-    are shown by their shape.
+    A card shows no coefficients, no choices of a search, and no labels except those in parameters.
+    All its contents are public, or on the ledger: if a release is scaled by an earlier one (for
+    example ``mechanism="coinpress"``), its scale is on the ledger, and paid for. The value of a
+    `random_state` is not shown, because it reveals the noise. Arrays among the parameters are
+    shown by their shape.
 
-    A card is read off the ledger that the model carries, and does not prove that the ledger is
-    that of the fit: whoever hands over a model can change it.
+    A card states the ledger of the model. It is no proof that the ledger is from the fit: the
+    owner of a model can change it.
 
     Examples
     --------
@@ -330,7 +331,7 @@ def privacy_card(
 
 
 def _check_card_input(estimator):
-    """Raise for what cannot have a card."""
+    """Raise for objects without a card."""
     kind = type(estimator).__name__
     if isinstance(estimator, type):
         raise TypeError(
@@ -383,21 +384,21 @@ _VERIFY = (
 
 
 def card_facts(estimator, *others, name, delta, date):
-    """Return everything that a card says, of built-in types.
+    """Return all contents of a card, in built-in types.
 
     Parameters
     ----------
     estimator, *others : estimator
         Fitted.
     name, date : str or None, str or None
-        As the user has them.
+        As given by the user.
     delta : float or None
-        Where epsilon is read off.
+        Delta of the stated epsilon.
 
     Returns
     -------
     facts : dict
-        Of the schema `SCHEMA`. A field never changes its meaning; there may be new ones.
+        Facts in the schema `SCHEMA`. A field never changes its meaning; new fields may be added.
     """
     kind = type(estimator).__name__
     whole = [estimator, *others]
@@ -458,7 +459,7 @@ def card_facts(estimator, *others, name, delta, date):
 
 
 def _local(ledger, delta, missing):
-    """Return what holds towards those who receive reports; None where there are none."""
+    """Return the claim towards receivers of reports; None without reports."""
     if not any(release.adjacency == "local" for release in ledger.releases):
         return None
     epsilon, pure = ledger.local_epsilon(delta), ledger.local_epsilon(0.0)
@@ -494,7 +495,7 @@ def _step(step, part):
 
 
 def _entry(release):
-    """Return all fields of a release, and the chance of a row to be in its batch."""
+    """Return all fields of a release, and the probability of a row in its batch."""
     entry = asdict(release)
     sampling = release.noise.sampling
     if sampling is not None:
@@ -504,7 +505,8 @@ def _entry(release):
 
 
 def _composition(ledger, delta):
-    deltas = sorted({*DELTAS, delta})
+    # a sum of shares is not quite the delta that was asked for
+    deltas = sorted({*(d for d in DELTAS if upward(d) != upward(delta)), delta})
     return {
         "method": composition(ledger),
         "gdp": ledger.gdp,
@@ -522,7 +524,7 @@ def _event(ledger):
 
 
 def versions():
-    """Return the versions that are running now."""
+    """Return the current versions."""
     return {
         "skdp": sys.modules["skdp"].__version__,
         **{name: version(name) for name in ("scikit-learn", "numpy", "scipy", "dp-accounting")},
@@ -531,25 +533,25 @@ def versions():
 
 
 def search_facts(search, delta):
-    """Return what the fits of a search cost at most, and what is to be said about it.
+    """Return a bound on the price of the fits of a search, with explanations.
 
     Parameters
     ----------
     search : estimator
-        A fitted search of scikit-learn's.
+        A fitted search of scikit-learn.
     delta : float or None
-        Where epsilon is read off.
+        Delta of the stated epsilon.
 
     Returns
     -------
     ledger : Ledger
-        A line for all fits of a kind but the last, by their parameters.
+        Ledger with one line for all fits of a kind, except the last, by their parameters.
     delta : float
-        Where epsilon is read off.
+        Delta of the stated epsilon.
     not_covered : list of NotCovered
-        What has no price.
+        Parts without a price.
     sentence : str
-        The claim, which is none.
+        Sentence that nothing is claimed.
     """
     kind, n_folds = type(search).__name__, search.n_splits_
     n_fits = len(search.cv_results_["params"]) * n_folds
@@ -577,17 +579,17 @@ def search_facts(search, delta):
 
 
 def plain(value):
-    """Return public numbers, texts and lists of them as JSON has them; None for not finite.
+    """Return public numbers, texts and lists of them in types of JSON; None for non-finite ones.
 
     Parameters
     ----------
     value : object
-        Of built-in types or numpy's, lists, tuples and dictionaries of them.
+        Built-in or numpy types, or lists, tuples and dictionaries of them.
 
     Returns
     -------
     plain : object
-        Of built-in types. What is infinite or not a number is None, for JSON has neither.
+        Built-in types. Infinity and NaN are None, because JSON has neither.
     """
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
@@ -613,35 +615,35 @@ _SEED = "set (a seed is not shown: who knows it can remove the noise)"
 
 
 def shown_parameters(estimator, depth=0):
-    """Return the parameters of an estimator, as they were given.
+    """Return the given parameters of an estimator.
 
     Parameters
     ----------
     estimator : estimator
         With ``get_params``.
     depth : int, default=0
-        How many estimators it is inside of.
+        Number of enclosing estimators.
 
     Returns
     -------
     shown : dict of str to object
-        Of built-in types, in the order of names.
+        Parameters in built-in types, in the order of names.
     """
     given = estimator.get_params(deep=False)
     return {name: shown(name, given[name], depth) for name in sorted(given)}
 
 
 def shown(name, value, depth=0):
-    """Return one parameter: short values as they are, arrays by their shape, objects by type.
+    """Return one parameter: short values unchanged, arrays by their shape, objects by type.
 
     Parameters
     ----------
     name : str
-        Of the parameter. The value of a `random_state` is never shown.
+        Name of the parameter. The value of a `random_state` is never shown.
     value : object
         As given.
     depth : int, default=0
-        How deep inside of other values it is.
+        Depth inside other values.
 
     Returns
     -------
@@ -673,7 +675,7 @@ def shown(name, value, depth=0):
 
 
 def _container(name, value, kind, depth):
-    """Return a short container; of a long one how long it is."""
+    """Return a short container, or the length of a long one."""
     if len(value) > _MOST_ENTRIES:
         return f"{kind} of {len(value)}"
     if isinstance(value, dict):
@@ -728,12 +730,12 @@ _SEEDED = (
 
 
 def adjacency_in_words(adjacency, unit):
-    """Say what neighbours are."""
+    """Describe neighbouring data sets."""
     return None if adjacency is None else _IN_WORDS[adjacency].format(unit=unit)
 
 
 def protected(unit):
-    """Say what is protected."""
+    """Describe the protected unit."""
     if unit == "group":
         return "Protected is one group (a person, a client), with all of its rows."
     return "Protected is one row; whoever has several rows is protected less."
@@ -752,11 +754,11 @@ def claim(ledger, epsilon, delta, missing, learns):
     ledger : Ledger
         All releases.
     epsilon, delta : float
-        Their total; epsilon may be infinite.
+        Total price; epsilon may be infinite.
     missing : sequence of NotCovered
-        What no ledger covers.
+        Parts not covered by a ledger.
     learns : bool
-        Whether there is a ledger at all, be it empty.
+        Whether there is a ledger, even an empty one.
 
     Returns
     -------
@@ -812,28 +814,28 @@ _GUESSED = {
 
 
 def odds(ledger, composed, claimed):
-    """Return what the releases are worth to somebody who guesses.
+    """Return the odds of a guesser who knows the releases.
 
-    Of two neighbouring data sets, each as likely as the other, the one that was used is named
-    rightly with probability 1 / 2 + TV / 2 at most, TV being the total variation of what is
-    released. That is at most (e^epsilon + delta) / (1 + e^epsilon) for every pair that holds, and
-    Phi(mu / 2) under mu-GDP. With delta = 0 no single outcome makes anybody surer than that.
+    A guesser has two equally likely neighbouring data sets. The probability of a right guess is at
+    most 1 / 2 + TV / 2, where TV is the total variation between the releases. That is at most
+    (e^epsilon + delta) / (1 + e^epsilon) for every valid pair, and Phi(mu / 2) under mu-GDP. With
+    delta = 0 the bound holds for every single outcome.
 
     Parameters
     ----------
     ledger : Ledger
         All releases.
     composed : dict
-        Their price in several forms, as of the card.
+        Their price in several forms, as on the card.
     claimed : bool
-        Whether anything is claimed.
+        Whether there is a claim.
 
     Returns
     -------
     odds : dict
-        ``prior`` is 0.5; ``guess`` bounds the probability after the release, and is infinite
-        where nothing does; ``always`` says whether it does so for every outcome, and not in the
-        mean alone; and there is a ``sentence``.
+        ``prior`` is 0.5; ``guess`` is a bound on the probability after the release, or infinite
+        without a bound; ``always`` is whether the bound holds for every outcome, instead of the
+        mean only; ``sentence`` is the text.
     """
     if not claimed:
         text = "No bound is claimed: what was released may make somebody certain about a row."
@@ -858,21 +860,21 @@ def odds(ledger, composed, claimed):
 
 
 def local_claim(ledger, epsilon, delta, pure):
-    """Say what holds towards those who received the reports, or that nothing does.
+    """Describe the claim towards receivers of reports, or its absence.
 
     Parameters
     ----------
     ledger : Ledger
         All releases.
     epsilon, delta : float
-        Local epsilon at delta, perhaps infinite.
+        Local epsilon at delta, possibly infinite.
     pure : float
         Local epsilon at delta 0.
 
     Returns
     -------
     sentence : str
-        For the card.
+        Sentence for the card.
     """
     unit = ledger.unit
     if epsilon == float("inf"):
@@ -894,7 +896,7 @@ def local_claim(ledger, epsilon, delta, pure):
 
 
 def composition(ledger):
-    """Say how the total was computed from the releases."""
+    """Describe the composition of the releases to the total."""
     seen = [release for release in ledger.releases if not release.hidden]
     if not seen:
         return "There is nothing to compose."
@@ -945,7 +947,7 @@ def _how(seen, chance):
 
 
 def notes(ledger, parts, most_copies=1):
-    """Return what a reader must not overlook, by kind."""
+    """Return important notes for the reader, by kind."""
     found = {}
     if most_copies > 1:
         found["repeated rows"] = (
@@ -985,7 +987,7 @@ def notes(ledger, parts, most_copies=1):
 
 
 def numerics_terms(release):
-    """Return the terms in which a ledger says how noise was made, those of `MEANINGS`."""
+    """Return the terms of `MEANINGS` for the noise on a ledger."""
     return release.numerics.split(", ")
 
 
@@ -1011,12 +1013,12 @@ def as_markdown(facts):
     Parameters
     ----------
     facts : dict
-        What it says.
+        Contents of the card.
 
     Returns
     -------
     text : str
-        With a line end after the last line.
+        Document with a newline after the last line.
     """
     claim, public, composition = facts["claim"], facts["public"], facts["composition"]
     lines = [f"# Privacy card: {_escaped(facts['name'])}", ""]
@@ -1161,7 +1163,7 @@ def _bullets(texts):
 
 
 def _escaped(text):
-    """Keep a text on one line, and what it holds from being read as Markdown or HTML."""
+    """Escape a text: one line, without Markdown or HTML."""
     text = " ".join(str(text).split())
     return re.sub(r"([\\`*<|~]|(?<!\w)_|\](?=[(\[:])|^[>#+\-])", r"\\\1", text)
 
@@ -1175,17 +1177,17 @@ _MARKS = re.compile(r"\\(.)|`([^`]*)`|\*\*((?:[^*\\]|\\.)+)\*\*")
 
 
 def as_html(markdown):
-    """Return a card in HTML, for viewers that show no Markdown.
+    """Return a card in HTML, for viewers without Markdown.
 
     Parameters
     ----------
     markdown : str
-        As `as_markdown` writes it: headings, notes, tables, bullets and paragraphs.
+        Result of `as_markdown`: headings, notes, tables, bullets and paragraphs.
 
     Returns
     -------
     html : str
-        Nothing that a card quotes is read as HTML.
+        Document with all quoted text escaped.
     """
     made, kind = [], None
     for line in markdown.splitlines():
@@ -1229,37 +1231,37 @@ def _inline(text):
 
 
 def upward(x, digits=6):
-    """Return a number in so many digits, never less than it is; None is infinite.
+    """Return a number in the given digits, rounded up; None is infinite.
 
     Parameters
     ----------
     x : float or None
-        What is claimed to be an upper bound.
+        An upper bound.
     digits : int, default=6
         How many.
 
     Returns
     -------
     text : str
-        Read as a float, at least `x`.
+        Text with a float value of at least `x`.
     """
     return _towards(x, digits, ROUND_CEILING)
 
 
 def downward(x, digits=6):
-    """Return a number in so many digits, never more than it is; None is infinite.
+    """Return a number in the given digits, rounded down; None is infinite.
 
     Parameters
     ----------
     x : float or None
-        What is claimed to be a lower bound.
+        A lower bound.
     digits : int, default=6
         How many.
 
     Returns
     -------
     text : str
-        Read as a float, at most `x`.
+        Text with a float value of at most `x`.
     """
     return _towards(x, digits, ROUND_FLOOR)
 
@@ -1312,7 +1314,7 @@ def plot_odds(odds, ax):
 
 
 def _registry_date(date):
-    """Return a date as the registry wants it; that of its template if there is none."""
+    """Return a date in the format of the registry, or the date of its template."""
     try:
         return datetime.date.fromisoformat(date or "").isoformat()
     except ValueError:
@@ -1320,18 +1322,18 @@ def _registry_date(date):
 
 
 def registry_record(facts, basic, authors, status):
-    """Return the record of a registry, tier 3, of what a card says.
+    """Return the tier 3 record of a card for the registry.
 
     Parameters
     ----------
     facts : dict
-        Of a card that claims something.
+        Facts of a card with a claim.
     basic : dict
-        What only the publisher knows, under its names there.
+        Facts known to the publisher only, by field name.
     authors : list of str
-        Who fills in the record.
+        Authors of the record.
     status : str
-        Of the record.
+        Status of the record.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reconstruction of the words a person used, under local privacy: bounds on its success."""
+"""Bounds on the reconstruction of a person's words under local privacy."""
 
 import math
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from skdp.inspection._reconstruction import check_number, check_public_epsilon, 
 
 @dataclass(frozen=True)
 class DictionaryRisk:
-    """Success of attackers who rebuild which words a person used.
+    """Bounds on the success of a reconstruction of a person's words.
 
     Parameters
     ----------
     epsilon, n_words, n_items, precision, recall : float, int, int, float, float
         As passed to `dictionary_risk`.
     n_predicted : int
-        How many of the most frequent words the best guess without a report names.
+        Number of the most frequent words in the best guess without a report.
     log_prior : float
         Logarithm of the success of that guess, the baseline.
     exact : bool
-        Whether the baseline is exact, which it is above 1e-250; else it is an upper bound.
+        Whether the baseline is exact (above 1e-250); otherwise it is an upper bound.
     log_odds_bound : float
-        Logarithm of the largest success of all attacks with a report.
+        Logarithm of the largest success of any attack with a report.
     """
 
     epsilon: float
@@ -41,12 +41,12 @@ class DictionaryRisk:
 
     @property
     def prior(self) -> float:
-        """Success of the best guess without a report; below 1e-308 it is zero."""
+        """Success of the best guess without a report; zero below 1e-308."""
         return math.exp(self.log_prior)
 
     @property
     def odds_bound(self) -> float:
-        """The bound to quote: no attack on any channel succeeds more often."""
+        """Bound on the success of any attack on any channel; the number to quote."""
         return math.exp(self.log_odds_bound)
 
     def __str__(self) -> str:
@@ -63,31 +63,31 @@ class DictionaryRisk:
 def dictionary_risk(
     epsilon: float, n_words: int, n_items: int, *, precision: float, recall: float
 ) -> DictionaryRisk:
-    """Bound how often an attacker rebuilds the words that a person used.
+    """Bound the success of a reconstruction of a person's words.
 
-    A person has a set of words. The attacker knows how frequent words are, sees a report of
-    an epsilon-locally private channel, and names a set of words. That is a success if
-    it has the given precision and the given recall, or more.
+    A person has a set of words. The attacker knows the frequencies of words, sees a report of an
+    epsilon-locally private channel, and predicts a set of words. The prediction is a success if it
+    has at least the given precision and recall.
 
     Parameters
     ----------
     epsilon : float
-        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+        Privacy budget of all reports on the person, in nats, from 1e-3 to 1e5.
     n_words : int
-        Words in the dictionary, in order of frequency; from 1 to 10^6. A million take
-        half a minute.
+        Number of words in the dictionary, in order of frequency; from 1 to 10^6. A million words
+        take half a minute.
     n_items : int
-        Words that everybody uses, from 1 to `n_words`. Word j is used with
-        probability ``min(n_items / j, 1)``, independently of the others (Zipf's law).
+        Number of words used by everybody, from 1 to `n_words`. Word j is used with probability
+        ``min(n_items / j, 1)``, independently of the others (Zipf's law).
     precision : float
-        The part of the words named that the person used, above 0 and at most 1.
+        Fraction of the predicted words that the person used, above 0 and at most 1.
     recall : float
-        The part of the words the person used that are named, above 0 and at most 1.
+        Fraction of the person's words in the prediction, above 0 and at most 1.
 
     Returns
     -------
     risk : DictionaryRisk
-        Print it. It holds logarithms, which do not underflow.
+        Result to print. It has logarithms, which do not underflow.
 
     Raises
     ------
@@ -100,14 +100,14 @@ def dictionary_risk(
 
     Notes
     -----
-    Without a report the best guess names the s most frequent words, for some s. The hits and
-    the words missed are sums of independent counts, whose laws are computed exactly, for every
-    s that may be best (see :ref:`proof-dictionary`). With a report the odds grow by
-    a factor of at most e^epsilon. The exponential bounds in print ([1]_, Lemma 2.3) are larger
-    by many orders of magnitude, with a constant that has to be doubled.
+    Without a report the best guess has the s most frequent words, for some s. Hits and missed
+    words are sums of independent counts. Their distributions are computed exactly, for every s
+    that may be optimal (see :ref:`proof-dictionary`). A report increases the odds by a factor of
+    at most e^epsilon. The published exponential bounds ([1]_, Lemma 2.3) are larger by many orders
+    of magnitude, and their constant must be doubled.
 
-    The number rests on the prior. A person may use words that go together, and an attacker may
-    know some of them: then the baseline is larger.
+    The result depends on the prior. Words of a person may be correlated, and an attacker may know
+    some of them: then the baseline is larger.
 
     References
     ----------
@@ -158,12 +158,12 @@ TILTS = np.geomspace(1e-3, 30.0, 28)
 
 
 def at_least(share, count):
-    """Return the least integer that is at least a share of a count, but for rounding."""
+    """Return a fraction of a count, rounded up, with a tolerance for rounding errors."""
     return np.ceil(share * np.asarray(count) * (1 - 1e-12)).astype(np.int64)
 
 
 def words_missed(recall, hits):
-    """Return how many words a prediction may miss, given its hits, but for rounding."""
+    """Return the allowed number of missed words for given hits, up to rounding errors."""
     hits = np.asarray(hits, dtype=float)
     with np.errstate(over="ignore"):
         return np.floor(hits * (1 - recall) / recall * (1 + 1e-12) + 1e-12)
@@ -177,22 +177,21 @@ def log_chernoff(words, precision, recall, pairs=None):
     words : ndarray of shape (d,)
         Probabilities of the words, none increasing.
     precision, recall : float
-        What counts as a success; in (0, 1].
+        Thresholds of a success; in (0, 1].
     pairs : iterable of (float, float), default=None
         Multiples to try, not negative. None: one of the two at a time.
 
     Returns
     -------
     log_bound : ndarray of shape (d,)
-        At ``s - 1``, an upper bound on the logarithm of the probability that s words
-        have that precision and that recall.
+        At ``s - 1``, an upper bound on the logarithm of the success probability of s words.
 
     Notes
     -----
-    Chernoff's bound, the least over the multiples. A success needs ``H - precision s >= 0``
-    and ``(1 - recall) H - recall O >= 0``, with H hits and O words missed. So it is at most the
-    mean of the exponential of a times the first plus b times the second, which is a product
-    over words.
+    Chernoff's bound, minimised over the multiples. A success needs ``H - precision s >= 0`` and
+    ``(1 - recall) H - recall O >= 0``, with H hits and O missed words. So its probability is at
+    most the mean of the exponential of a times the first term plus b times the second one, which
+    is a product over words.
     """
     if pairs is None:
         pairs = [(t, 0.0) for t in TILTS] + [(0.0, t) for t in TILTS]
@@ -214,7 +213,7 @@ def _log(p):
 
 
 def add_word(law, p):
-    """Return the law of a count after a word joins it; the last place is for all above."""
+    """Return the distribution of a count with one more word; the last entry is the upper tail."""
     grown = law * (1 - p)
     grown[1:] += p * law[:-1]
     grown[-1] += p * law[-1]
@@ -222,7 +221,7 @@ def add_word(law, p):
 
 
 def _reach_of_counts(words):
-    """Return a number that the count of words exceeds with probability below 1e-30."""
+    """Return a bound on the count of words that fails with probability below 1e-30."""
     mean = words.sum()
     return math.ceil(mean + 12 * math.sqrt(mean) + 60)
 
@@ -235,21 +234,21 @@ def joint_probabilities(words, precision, recall, first, last):
     words : ndarray of shape (d,)
         Probabilities of the words.
     precision, recall : float
-        What counts as a success; in (0, 1].
+        Thresholds of a success; in (0, 1].
     first, last : int
         The range of s, both included; ``1 <= first <= last <= d``.
 
     Returns
     -------
     success : ndarray of shape (last - first + 1,)
-        ``P(H >= precision s and recall (H + O) <= H)`` for hits H and words missed O. H is
-        among the first s words, O among the others, so that they are independent.
+        ``P(H >= precision s and recall (H + O) <= H)`` for hits H and missed words O. They are
+        independent: H is from the first s words, O from the others.
 
     Notes
     -----
-    The laws are built up word by word from positive terms, hits from the front and words
-    missed from the back, and so have a small relative error wherever they do not underflow.
-    Hits are kept at the beginning of every block of words only.
+    The distributions are built word by word from positive terms, hits from the front and missed
+    words from the back, so their relative error is small without underflow. Hits are stored only
+    at the beginning of every block of words.
     """
     needed = int(at_least(precision, last))
     most_hits = min(last, max(_reach_of_counts(words[:last]), needed + 800))
@@ -290,21 +289,20 @@ def best_prediction(words, precision, recall):
     words : ndarray of shape (d,)
         Probabilities of the words, none increasing.
     precision, recall : float
-        What counts as a success; in (0, 1].
+        Thresholds of a success; in (0, 1].
 
     Returns
     -------
     size : int
-        How many of the first words to predict.
+        Number of the first words to predict.
     log_success : float
-        The logarithm of the largest success of all predictions; an upper bound if it is
-        not exact.
+        Logarithm of the largest success of any prediction; an upper bound if not exact.
     exact : bool
-        Whether it is exact, which it is above 1e-250.
+        Whether it is exact (above 1e-250).
 
     Notes
     -----
-    Sizes are left out only where Chernoff's bound is below a success that another size has.
+    A size is skipped only if its Chernoff bound is below the success of another size.
     """
     bound = log_chernoff(words, precision, recall)
     cut = bound.max() - math.log(1e3)

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Axes, labels and checks that all displays share."""
+"""Shared axes, labels and checks of displays."""
 
 import textwrap
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ WHITE = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
 
 
 def require_matplotlib(caller):
-    """Raise an ImportError that says what to install, if matplotlib is missing.
+    """Raise an ImportError with instructions if matplotlib is missing.
 
     Parameters
     ----------
     caller : str
-        What needs it.
+        Name of the caller.
     """
     try:
         import matplotlib.pyplot  # noqa: F401
@@ -30,16 +30,16 @@ def require_matplotlib(caller):
 
 
 def axes_for(ax, caller, width, height):
-    """Return axes: those given, or those of a new figure of that size in inches.
+    """Return the given axes, or axes of a new figure of the given size in inches.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes or None
-        The given ones.
+        Given axes.
     caller : str
-        Who asks, for the message if matplotlib is missing.
+        Name of the caller, for the message if matplotlib is missing.
     width, height : float
-        Of a new figure.
+        Size of a new figure.
 
     Returns
     -------
@@ -61,9 +61,9 @@ def budget_label(delta=None, more=""):
     Parameters
     ----------
     delta : float, default=None
-        At which epsilon is meant, if it is known.
+        Delta of epsilon, if known.
     more : str, default=""
-        What else stands there.
+        Further text.
 
     Returns
     -------
@@ -80,12 +80,12 @@ def short(number):
 
 
 def width_in_inches(ax):
-    """Return the width of axes before labels take their space."""
+    """Return the width of axes before the layout of labels."""
     return ax.get_position().width * ax.figure.get_size_inches()[0]
 
 
 def wrapped(text, ax, width=None):
-    """Return a text in lines of that many characters; by default half the width of the axes."""
+    """Return a text in lines of the given length; by default half the width of the axes."""
     width = max(12, int(7.5 * width_in_inches(ax))) if width is None else width
     # a name of a class stays whole, whatever it costs
     width = max(width, min(32, max(map(len, text.split()), default=1)))
@@ -93,7 +93,7 @@ def wrapped(text, ax, width=None):
 
 
 def plain_log_axis(axis, locator=None):
-    """Label a logarithmic axis by numbers as people write them."""
+    """Label a logarithmic axis by plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis.set_major_locator(LogLocator(numticks=8) if locator is None else locator)
@@ -102,7 +102,7 @@ def plain_log_axis(axis, locator=None):
 
 
 def legend_above(ax, handles=None):
-    """Put the legend above the axes, where no bar can be."""
+    """Put the legend above the axes, outside the bars."""
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
     # its right end stands fast: to the left it may cover the space of the labels
     ax.legend(
@@ -112,27 +112,27 @@ def legend_above(ax, handles=None):
 
 
 def words_beside(ax, x, y, words, **look):
-    """Write words to the right of a point, on white: lines may pass there."""
+    """Write words to the right of a point, on a white background."""
     look = {"va": "center", "fontsize": "small", "bbox": WHITE, **look}
     return ax.annotate(words, (x, y), xytext=(4, 0), textcoords="offset points", **look)
 
 
 def options(defaults, given):
-    """Return keywords of matplotlib: the defaults, changed by those given."""
+    """Return keywords of matplotlib: the defaults, updated by the given ones."""
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"keywords for matplotlib must be a dict; got {given!r}.")
     return {**defaults, **(given or {})}
 
 
 def checked_numbers(name, values, *, positive=False, infinite=False):
-    """Return a non-empty array of one axis, or raise a ValueError that names it.
+    """Return a non-empty one-dimensional array, or raise a ValueError with its name.
 
     Parameters
     ----------
     name : str
         Of the parameter.
     values : array-like of shape (n,)
-        To be drawn.
+        Values to draw.
     positive : bool, default=False
         Whether they must be positive.
     infinite : bool, default=False
@@ -188,7 +188,7 @@ def checked_scores(epsilons, scores):
 
 
 def as_floats(name, values):
-    """Return an array of floats, or raise a ValueError that names it."""
+    """Return an array of floats, or raise a ValueError with its name."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -196,7 +196,7 @@ def as_floats(name, values):
 
 
 def as_many(name, values, n_values):
-    """Return a list of so many values, or raise a ValueError that names it."""
+    """Return a list of the given length, or raise a ValueError with its name."""
     values = list(values)
     if len(values) != n_values:
         raise ValueError(f"{name} must have {n_values} entries, one a row; got {len(values)}.")

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A picture of a ledger: its parts, the display, and how bars are placed."""
+"""Display of a ledger: parts, picture, and layout of bars."""
 
 import math
 from collections.abc import Iterable
@@ -31,14 +31,14 @@ class LedgerPart:
     name : str
         Name of the query.
     epsilon : float
-        What these releases cost together, if there were no others.
+        Price of these releases together, without any others.
     count : int, default=1
         Number of releases.
     step : str, default=""
         Name of the step of the pipeline.
     hidden : bool, default=False
-        Whether these are local reports that only the collector sees, who adds them up. Then
-        epsilon holds towards the collector, and is no part of the total.
+        Whether these are local reports, seen and added up by the collector only. Then epsilon
+        holds towards the collector, and is not part of the total.
     """
 
     name: str
@@ -54,9 +54,9 @@ def parts_of_ledger(ledger, delta, step=""):
     Parameters
     ----------
     ledger : Ledger
-        What to take apart.
+        Ledger to split.
     delta : float
-        At which epsilon is meant.
+        Delta of epsilon.
     step : str, default=""
         Of the pipeline.
 
@@ -78,27 +78,27 @@ def parts_of_ledger(ledger, delta, step=""):
 
 
 def _refuse_shared_noise(ledger):
-    """Raise a ValueError if fits share their noise: no bar is infinitely long."""
+    """Raise a ValueError if fits share their noise: bars would be infinitely long."""
     if ledger.shared_noise:
         raise ValueError(f"{SHARED_NOISE.format(', '.join(ledger.shared_noise))}.")
 
 
 def parts_of_estimator(estimator, delta):
-    """Return the parts of what an estimator or a pipeline has spent.
+    """Return the parts of the price of an estimator or a pipeline.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
         Fitted.
     delta : float or None
-        At which epsilon is meant; None for the sum of the reported ones.
+        Delta of epsilon; None for the sum of the reported deltas.
 
     Returns
     -------
     parts : list of LedgerPart
         In order of the steps.
     spent : PrivacySpent
-        The whole.
+        Total price.
     """
     spent = privacy_spent(estimator, delta=delta)
     _refuse_shared_noise(spent.ledger)
@@ -117,7 +117,7 @@ def parts_of_estimator(estimator, delta):
 
 
 def facts_of_ledger(ledger):
-    """Return in words what neighbours and what is protected, or "" for an empty ledger."""
+    """Return the adjacency and the unit in words, or "" for an empty ledger."""
     if not ledger.releases:
         return ""
     found = "local reports" if ledger.adjacency == "local" else ledger.adjacency
@@ -125,13 +125,13 @@ def facts_of_ledger(ledger):
 
 
 class LedgerDisplay:
-    """Where a budget went: what every kind of release would cost alone, and all together.
+    """Division of a budget: prices of each kind of release alone, and of all together.
 
-    The bars do not add up to the total. Gaussian releases of mu_1, ..., mu_k cost as much as
-    one release whose mu is the square root of the sum of squares, and of parts that read
-    different rows only the dearest row counts: in both cases the bars together are longer than
-    the total. On the other hand, each bar is drawn at the whole delta. Where deltas add up, a
-    release has only a share of it, and the bars together may be shorter. Their sum is no bound.
+    The bars do not add up to the total. Gaussian releases of mu_1, ..., mu_k cost as much as one
+    release with the square root of the sum of squares, and releases on disjoint rows cost as much
+    as the most expensive row. In both cases the bars together are longer than the total. But each
+    bar is drawn at the whole delta. If deltas add up, a release has only a share of it, and the
+    bars together may be shorter. Their sum is not a bound.
 
     Build it with `from_estimator` or `from_ledger`. It reads the ledger and no data, and may be
     published with the model.
@@ -147,16 +147,16 @@ class LedgerDisplay:
     facts : str, default=""
         Adjacency and unit, for the axis.
     not_covered : sequence of NotCovered, default=()
-        What depends on private rows and stands on no ledger.
+        Parts that depend on private rows and are on no ledger.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        With the picture.
+        Axes and figure of the picture.
     bars_ : list of matplotlib.patches.Rectangle
-        One for each part that everybody may see.
+        One bar per public part.
     lines_ : list of matplotlib.lines.Line2D
-        The total, and the plain sum of the bars, if there are several.
+        Total, and the plain sum of several bars.
 
     See Also
     --------
@@ -200,12 +200,12 @@ class LedgerDisplay:
 
     @property
     def _seen(self):
-        """Names and prices of what everybody may see."""
+        """Names and prices of public parts."""
         return [(part.name, part.epsilon) for part in self.parts if not part.hidden]
 
     @property
     def plain_sum(self) -> float:
-        """The sum of the bars. It is no bound: every bar has the whole delta to itself."""
+        """Sum of the bars. It is not a bound: every bar has the whole delta."""
         return math.fsum(epsilon for _, epsilon in self._seen)
 
     def plot(
@@ -216,10 +216,10 @@ class LedgerDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure, as high as there are bars.
+            Axes; None makes a new figure, with a height for the number of bars.
         wrap : int, default=None
-            Names of queries are broken after about that many characters; None for what
-            fits the axes.
+            Names of queries are wrapped after about this number of characters; None: to fit the
+            axes.
         bar_kw : dict, default=None
             Keywords for matplotlib's ``barh``.
 
@@ -242,16 +242,16 @@ class LedgerDisplay:
         wrap: int | None = None,
         bar_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw what a fitted estimator or pipeline has spent.
+        """Draw the privacy budget spent by a fitted estimator or pipeline.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted; the bars of a pipeline stand in groups, one a step.
+            Fitted; the bars of a pipeline are grouped by step.
         delta : float, default=None
-            The delta at which epsilon is read off; by default the sum of the reported ones.
+            Delta of epsilon; by default the sum of the reported deltas.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
         wrap : int, default=None
             As for `plot`.
         bar_kw : dict, default=None
@@ -265,7 +265,7 @@ class LedgerDisplay:
         Raises
         ------
         TypeError
-            If it is not fitted, or keeps no ledger.
+            If it is not fitted, or has no ledger.
         ValueError
             If nothing was released, or epsilon is infinite at this delta.
         """
@@ -292,11 +292,11 @@ class LedgerDisplay:
         Parameters
         ----------
         ledger : Ledger
-            Of an estimator, or a sum of several.
+            Ledger of an estimator, or a sum of several ledgers.
         delta : float, default=0.0
-            The delta at which epsilon is read off; at 0 only pure noise has a finite one.
+            Delta of epsilon; at 0 only purely private releases have a finite epsilon.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
         wrap : int, default=None
             As for `plot`.
         bar_kw : dict, default=None
@@ -310,7 +310,7 @@ class LedgerDisplay:
         Raises
         ------
         TypeError
-            If it is no ledger.
+            If it is not a ledger.
         ValueError
             If it is empty, or epsilon is infinite at this delta.
         """

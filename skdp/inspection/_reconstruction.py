@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reconstruction of a direction from one report under local privacy: bounds on its success.
+"""Bounds on the reconstruction of a direction from one report under local privacy.
 
-Probabilities are far below any float in high dimensions: all arithmetic is on logarithms.
+All arithmetic is on logarithms: probabilities underflow in high dimensions.
 """
 
 import math
@@ -22,22 +22,22 @@ COSINES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True)
 class ReconstructionRisk:
-    """Success of attackers who rebuild a direction, for several cosines.
+    """Bounds on the success of a reconstruction of a direction, for several cosines.
 
     Parameters
     ----------
     epsilon, n_dims, target_dims, prior_log_ratio : float, int, int, float
         As passed to `reconstruction_risk`.
     cosine : tuple of float
-        A guess is a success if its cosine with the truth is at least that.
+        A guess is a success if its cosine with the truth is at least this.
     log_prior : tuple of float
         Logarithms of the success without a report, the baseline.
     log_paper_bound, log_product_bound, log_odds_bound : tuple of float
-        Logarithms of bounds on the success of every attack on every channel: the bound
-        in print, e^epsilon times the prior, and the one from odds, which is sharp.
+        Logarithms of bounds on the success of any attack on any channel: the published bound,
+        e^epsilon times the prior, and the bound from odds, which is sharp.
     log_privunit : tuple of float or None
-        Logarithms of the success of the best attack on PrivUnit, for a uniform prior; an
-        upper bound of it if `target_dims` is less than `n_dims`.
+        Logarithms of the success of the best attack on PrivUnit, for a uniform prior; an upper
+        bound if `target_dims` is less than `n_dims`.
     mean_cosine : float or None
         Mean cosine between the input and the best guess on PrivUnit.
     """
@@ -61,12 +61,12 @@ class ReconstructionRisk:
 
     @property
     def prior(self) -> np.ndarray:
-        """Success without a report, the baseline; below 1e-308 it is zero."""
+        """Success without a report, the baseline; zero below 1e-308."""
         return np.exp(self.log_prior)
 
     @property
     def paper_bound(self) -> np.ndarray:
-        """The bound in print, for comparison."""
+        """The published bound, for comparison."""
         return np.exp(self.log_paper_bound)
 
     @property
@@ -76,7 +76,7 @@ class ReconstructionRisk:
 
     @property
     def odds_bound(self) -> np.ndarray:
-        """The bound to quote: no attack on any channel succeeds more often."""
+        """Bound on the success of any attack on any channel; the number to quote."""
         return np.exp(self.log_odds_bound)
 
     @property
@@ -107,18 +107,17 @@ class ReconstructionRisk:
         return pd.DataFrame(columns)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the success over the cosine.
+        """Draw the success against the cosine.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure. Needs matplotlib.
+            Axes; None makes a new figure. Needs matplotlib.
 
         Returns
         -------
         ax : matplotlib.axes.Axes
-            The probability is on a linear axis: bounds matter where they are neither
-            near 0 nor near 1.
+            Axes with a linear scale of probability: bounds matter away from 0 and 1.
         """
         return plot_risk(self, ax)
 
@@ -148,37 +147,37 @@ def reconstruction_risk(
     mechanism: Literal["privunit"] | None = None,
     target_dims: int | None = None,
 ) -> ReconstructionRisk:
-    """Bound how often an attacker rebuilds a direction from a report under local privacy.
+    """Bound the success of a reconstruction of a direction under local privacy.
 
-    A person has a direction, a unit vector. The attacker knows its prior law, sees one
-    report of an epsilon-locally private channel, and guesses. The guess is a success if
-    its cosine with the true direction is at least `cosine`. For each cosine the result
-    has the success of a guess without the report (the baseline of "reconstruction
-    robustness"), and bounds on the success with it, for every attack, channel and report.
+    A person has a direction, a unit vector. The attacker knows its prior distribution, sees one
+    report of an epsilon-locally private channel, and guesses. The guess is a success if its cosine
+    with the true direction is at least `cosine`. For each cosine the result has the success of a
+    guess without the report (the baseline of "reconstruction robustness"), and bounds on the
+    success with the report, for every attack, channel and report.
 
     Parameters
     ----------
     epsilon : float
-        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+        Privacy budget of all reports on the person, in nats, from 1e-3 to 1e5.
     n_dims : int
         Dimension of the space of the input direction, from 2 to 10^7.
     cosine : float or sequence of float, default=(0.1, 0.2, ..., 0.9)
         From 0 to 1. A cosine c is the Euclidean distance sqrt(2 - 2c) of unit vectors.
     prior_log_ratio : float, default=0.0
-        What the attacker knows beforehand: the density of the prior relative to the uniform
-        law is at most e to this power. 0 is a uniform prior; infinity an attacker who may
-        know everything.
+        Prior knowledge of the attacker: the density of the prior, relative to the uniform
+        distribution, is at most e to this power. 0 is a uniform prior; infinity is an attacker who
+        may know everything.
     mechanism : {None, "privunit"}, default=None
         "privunit" adds the exact success of the best attack on PrivUnit with its optimal
         parameters, for a uniform prior.
     target_dims : int, default=None
-        The attacker only wants the direction of a linear image of the input, under a matrix with
-        this number of orthonormal rows. None: the input itself, of dimension `n_dims`.
+        For an attack on the direction of a linear image of the input, under a matrix with this
+        number of orthonormal rows. None: the input itself, of dimension `n_dims`.
 
     Returns
     -------
     risk : ReconstructionRisk
-        Print it, plot it, or make it a table. It holds logarithms, which do not underflow.
+        Result to print, plot, or convert to a table. It has logarithms, which do not underflow.
 
     Raises
     ------
@@ -193,21 +192,20 @@ def reconstruction_risk(
 
     Notes
     -----
-    Let P be the prior probability of a success: that of a cap of the sphere, times e to
-    `prior_log_ratio`, at most 1. The odds of any event grow by a factor of at most
-    e^epsilon with a report, so that the success is at most e^epsilon P / (1 + (e^epsilon - 1) P),
-    which some channel attains. That is the bound to quote. For comparison there are
-    e^epsilon P, and the bound in print ([1]_, Proposition 1), which has an upper bound in place
-    of P, and is stated for four dimensions or more (with fewer it is 1 here). Both are at least
-    as large.
+    Let P be the prior probability of a success: the probability of a cap of the sphere, times e to
+    `prior_log_ratio`, at most 1. A report increases the odds of any event by a factor of at most
+    e^epsilon. So the success is at most e^epsilon P / (1 + (e^epsilon - 1) P), and some channel
+    attains this. That is the bound to quote. For comparison there are e^epsilon P, and the
+    published bound ([1]_, Proposition 1), which has an upper bound in place of P, and is stated
+    for four dimensions or more (with fewer it is 1 here). Both are at least as large.
 
-    A bound says nothing where it is near 1, and the success of one attack is no bound. Quote
-    the baseline, the bound and the exact success together. With fewer `target_dims`
-    than `n_dims` the last is an upper bound for PrivUnit, which no attack need attain.
+    A bound near 1 has no content, and the success of one attack is not a bound. Quote the
+    baseline, the bound and the exact success together. With fewer `target_dims` than `n_dims`, the
+    last one is an upper bound for PrivUnit; possibly no attack attains it.
 
-    This is no privacy guarantee of its own: it rests on the prior. Reports on one person
-    add up their budgets. A channel that is only (epsilon, delta)-private has no such bound,
-    since it may reveal everything on rare occasions.
+    The bound is not a privacy guarantee of its own: it depends on the prior. The budgets of
+    several reports on one person add up. A channel that is only (epsilon, delta)-private has no
+    such bound, because it may reveal everything on rare occasions.
 
     References
     ----------
@@ -265,18 +263,19 @@ def epsilon_for_reconstruction(
     Parameters
     ----------
     success : float
-        The probability: above 0, at most 1, and at least that of a guess without a report.
+        Probability, above 0, at most 1, and at least the success of a guess without a report.
     n_dims : int
-        Dimension of the direction that the attacker wants, from 2 to 10^7.
+        Dimension of the direction under attack, from 2 to 10^7.
     cosine : float
-        Guesses count as a success from this cosine on, from 0 to 1.
+        Least cosine of a success, from 0 to 1.
     prior_log_ratio : float, default=0.0
-        The density of the prior is at most e to this power, relative to the uniform law.
+        The density of the prior, relative to the uniform distribution, is at most e to this power.
 
     Returns
     -------
     epsilon : float
-        In nats; infinity if no budget makes the success larger (`success` 1, or `cosine` 1).
+        Epsilon in nats; infinity if no budget makes the success larger (`success` 1, or `cosine`
+        1).
 
     Raises
     ------
@@ -290,8 +289,8 @@ def epsilon_for_reconstruction(
 
     Notes
     -----
-    The difference of the log-odds of `success` and of the prior: the bound from odds is
-    solved exactly. See :ref:`proof-odds`.
+    The result is the difference of the log-odds of `success` and of the prior: an exact solution
+    of the bound from odds. See :ref:`proof-odds`.
 
     Examples
     --------
@@ -322,20 +321,19 @@ def cosine_for_reconstruction(
     Parameters
     ----------
     epsilon : float
-        Budget in nats of all that is reported on the person, from 1e-3 to 1e5.
+        Privacy budget of all reports on the person, in nats, from 1e-3 to 1e5.
     n_dims : int
-        Dimension of the direction that the attacker wants, from 2 to 10^7.
+        Dimension of the direction under attack, from 2 to 10^7.
     success : float, default=0.05
         The probability, above 0 and at most 1.
     prior_log_ratio : float, default=0.0
-        The density of the prior is at most e to this power, relative to the uniform law.
+        The density of the prior, relative to the uniform distribution, is at most e to this power.
 
     Returns
     -------
     cosine : float
-        Guesses of a cosine above it succeed with probability `success` at most, whatever
-        the channel and the report; 1 if nothing is ruled out, and 0 if even a cosine of 0 is
-        rarer.
+        Guesses with a larger cosine have probability at most `success`, for every channel and
+        report; 1 if nothing is ruled out, and 0 if even a cosine of 0 is rarer.
 
     Raises
     ------
@@ -349,9 +347,9 @@ def cosine_for_reconstruction(
 
     Notes
     -----
-    About ``sqrt(1 - exp(-2 (epsilon + prior_log_ratio) / n_dims))`` for a success of 0.05,
-    within 0.02 from a hundred dimensions and epsilon 8 on. So a budget that protects is a
-    small part of the dimension.
+    The result is about ``sqrt(1 - exp(-2 (epsilon + prior_log_ratio) / n_dims))`` for a success of
+    0.05, within 0.02 for at least a hundred dimensions and epsilon 8. So a protective budget is a
+    small fraction of the dimension.
 
     Examples
     --------
@@ -370,7 +368,7 @@ def cosine_for_reconstruction(
 
 
 def _log_odds(log_p):
-    """Return the log-odds of a probability that is given by its logarithm."""
+    """Return the log-odds of a probability, from its logarithm."""
     return math.inf if log_p == 0.0 else log_p - log_complement(log_p)
 
 
@@ -380,7 +378,7 @@ def _log_sigmoid(x):
 
 
 def log_paper_bound(epsilon, n_dims, cosine):
-    """Return the logarithm of the bound that is in print, at most 0."""
+    """Return the logarithm of the published bound, at most 0."""
     if n_dims < 4 or cosine == 1.0:
         # whoever knows the vector beforehand has it
         return 0.0 if n_dims < 4 or epsilon == math.inf else -math.inf
@@ -394,7 +392,7 @@ def log_paper_bound(epsilon, n_dims, cosine):
 
 
 def log_privunit_success(channel, log_prior):
-    """Return the log of the largest posterior probability that PrivUnit allows.
+    """Return the logarithm of the largest posterior probability under PrivUnit.
 
     Parameters
     ----------
@@ -419,7 +417,7 @@ def log_privunit_success(channel, log_prior):
 
 
 def check_number(name, number, allowed, holds, kind=Real):
-    """Return a public number, or raise a ValueError that says what is allowed."""
+    """Return a public number, or raise a ValueError with the allowed range."""
     valid = isinstance(number, kind) and not isinstance(number, bool | np.bool_)
     if not valid or not holds(number):
         what = "an integer" if kind is Integral else "a number"
@@ -453,7 +451,7 @@ def check_success(success):
 
 
 def log_complement(log_p):
-    """Return the logarithm of what a probability lacks to 1."""
+    """Return the logarithm of the complement of a probability."""
     if log_p == 0.0:
         return -math.inf
     return math.log(-math.expm1(log_p)) if log_p > -0.7 else math.log1p(-math.exp(log_p))
@@ -520,14 +518,14 @@ LABELS = {
 
 
 def plot_risk(risk, ax=None):
-    """Draw the success over the cosine.
+    """Draw the success against the cosine.
 
     Parameters
     ----------
     risk : ReconstructionRisk
-        What to draw, in order of the cosine.
+        Data to draw, in order of the cosine.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes; None makes a new figure.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A picture of a model that is a sum of functions of one column each.
+"""Display of an additive model, a sum of functions of single columns.
 
-Coefficients, units of columns and frequent words are public or were released: the functions follow
-from these on grids that are public, too, and cost nothing. No row is read.
+Coefficients, units of columns and frequent words are public or released: they determine the
+functions on public grids, which cost nothing. No row is read.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ _STYLES = "-", "--", ":", "-."
 
 
 class AdditiveShapesDisplay:
-    """What every column adds to the score of a model, drawn without a look at rows.
+    """Contributions of every column to the score of a model, drawn without reading rows.
 
-    A sum of functions of one column each can be read: this draws them, one axes for each, all
-    on one scale. The function of a column of numbers is a curve over its values, that of a column
-    of words a bar for each. What is drawn was released with the model, so the picture may be
+    A sum of functions of single columns is interpretable. This display draws the functions, one
+    axes per column, on one scale. A column of numbers has a curve over its values, a column of
+    words has one bar per word. The functions were released with the model, so the picture may be
     published, and costs nothing.
 
     Build it with `from_estimator`.
@@ -45,22 +45,22 @@ class AdditiveShapesDisplay:
     names : sequence of str
         Names of the columns.
     grids : sequence of array-like of shape (n_points,)
-        Where each function is known: numbers in the units of the column, or words.
+        Grid of each function: numbers in the units of the column, or words.
     shapes : sequence of array-like of shape (n_points,) or (n_points, n_outputs)
-        What the column adds there.
+        Contributions of the column there.
     outputs : sequence of str, default=None
         Names of the classes, if there are several scores.
     score_name : str, default="score"
-        What they add to, for the axes.
+        Name of the score, for the axes.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib.axes.Axes
-        With the pictures, one a column.
+        Axes, one per column.
     figure_ : matplotlib.figure.Figure
-        Of these.
+        Figure of the axes.
     lines_ : list of list of matplotlib artists
-        Of each column the lines, one for each score, or the bars.
+        Lines of each column, one per score, or its bars.
 
     See Also
     --------
@@ -69,9 +69,9 @@ class AdditiveShapesDisplay:
 
     Notes
     -----
-    Shapes say how a model decides, not what causes what. Their noise is that of the coefficients:
-    compare a curve with those of columns that cannot matter. Columns that say the same share what
-    they add at will.
+    Shapes describe the decisions of a model, not causes. They have the noise of the coefficients:
+    compare a curve with the curves of irrelevant columns. Redundant columns share their
+    contribution arbitrarily.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class AdditiveShapesDisplay:
 
     @property
     def spans(self) -> np.ndarray:
-        """By how much scores differ along each column at most, of shape (n_columns,)."""
+        """Largest difference of scores along each column, of shape (n_columns,)."""
         return np.array([np.ptp(shape, axis=0).max() for shape in self.shapes])
 
     def plot(
@@ -129,9 +129,9 @@ class AdditiveShapesDisplay:
         Parameters
         ----------
         axes : sequence of matplotlib.axes.Axes, default=None
-            Where to draw, as many as there are columns; None makes a new figure.
+            Axes, one per column; None makes a new figure.
         n_cols : int, default=3
-            Axes beside each other in a new figure.
+            Number of axes in a row of a new figure.
         line_kw, bar_kw : dict, default=None
             Keywords for matplotlib's ``plot``, and for ``barh`` of words.
 
@@ -143,7 +143,8 @@ class AdditiveShapesDisplay:
         Raises
         ------
         ValueError
-            If there are not as many axes as columns, or `n_cols` is no positive integer.
+            If the number of axes is not the number of columns, or `n_cols` is not a positive
+            integer.
         ImportError
             If matplotlib is missing.
         """
@@ -195,12 +196,11 @@ class AdditiveShapesDisplay:
         Parameters
         ----------
         estimator : estimator
-            `DPKernelClassifier` or `DPKernelRegressor`, unless it has waves; a linear model that
-            finds units of columns; or a pipeline of a `DPTableVectorizer` and a linear model, as
+            `DPKernelClassifier` or `DPKernelRegressor`, without waves; a linear model that finds
+            units of columns; or a pipeline of a `DPTableVectorizer` and a linear model, as
             `dp_tabular_pipeline` returns it.
         features : sequence of str or int, default=None
-            Names or positions of the columns, in the order in which they are drawn. None draws
-            all.
+            Names or positions of the columns, in drawing order. None draws all.
         axes : sequence of matplotlib.axes.Axes, default=None
             As in `plot`.
         n_cols : int, default=3
@@ -218,18 +218,19 @@ class AdditiveShapesDisplay:
         NotFittedError
             If the estimator was not fitted.
         ValueError
-            If it is no sum of functions of columns, or `features` has something that is no column.
+            If it is not a sum of functions of columns, or `features` has an unknown column.
         ImportError
             If matplotlib is missing.
 
         Notes
         -----
-        Curves of numbers are drawn two and a half units to both sides of the origin of a column
-        (two and a half standard deviations behind a vectorizer), or between its public bounds.
-        Their mean is 0: over a normal column of that unit, or evenly between bounds. Behind a
-        vectorizer 0 is about the mean of the rows. Of more than 12 words those are drawn that add
-        or take most; words without a public list have the number of their bucket. Rows that are
-        longer than `data_norm` are shortened by the vectorizer, with all that they add.
+        Curves of numbers extend two and a half units to both sides of the origin of a column (two
+        and a half standard deviations after a vectorizer), or between its public bounds. Their
+        mean is 0, over a normal column of that unit or uniformly between bounds. After a
+        vectorizer 0 is about the mean of the rows. With more than 12 words, the words with the
+        largest contributions are drawn; words without a public list have the number of their
+        bucket. The vectorizer scales down rows longer than `data_norm`, and their contributions
+        with them.
         """
         require_matplotlib("AdditiveShapesDisplay.from_estimator")
         check_is_fitted(estimator)
@@ -276,7 +277,7 @@ def _shapes_of(estimator, model):
 
 
 def _shapes_in_units(model, features, coef):
-    """Return the functions of a model of columns in units, `features` being its map or None."""
+    """Return the functions of a model on columns in units; `features` is its map or None."""
     d, bounded = model.n_features_in_, getattr(model, "bounds", None) is not None
     end = _HALF if bounded else _NEAR
     units = np.linspace(-end, end, _POINTS)
@@ -296,7 +297,7 @@ def _shapes_in_units(model, features, coef):
 
 
 def _shapes_of_table(table, coef):
-    """Return the functions of a linear model of the rows that a vectorizer makes."""
+    """Return the functions of a linear model after a vectorizer."""
     names, grids, shapes, start = [], [], [], 0
     for column in table.columns_:
         grid, block = _values_drawn(table, column)
@@ -309,7 +310,7 @@ def _shapes_of_table(table, coef):
 
 
 def _values_drawn(table, column):
-    """Return values of a column, made up from public and released numbers, and its features."""
+    """Return made-up values of a column, from public and released numbers, and their features."""
     if column.kind == "text":
         names = [name[1:] for name in table._names(column, "")]
         hot = np.eye(len(names))
@@ -337,7 +338,7 @@ def _values_drawn(table, column):
 
 
 def _asked_for(features, names):
-    """Return the features that are asked for."""
+    """Return the requested features."""
     if features is None:
         return range(len(names))
     if isinstance(features, str) or not np.iterable(features):
@@ -359,7 +360,7 @@ def _place_asked(feature, names):
 
 
 def _new_axes(n_columns, n_cols):
-    """Return axes of a new figure, as many as there are columns."""
+    """Return axes of a new figure, one per column."""
     import matplotlib.pyplot as plt
 
     n_cols = min(n_cols, n_columns)
@@ -372,7 +373,7 @@ def _new_axes(n_columns, n_cols):
 
 
 def _curves(ax, grid, shape, outputs, line_kw):
-    """Draw the curves of a column, one for each score."""
+    """Draw the curves of a column, one per score."""
     lines = []
     for i, column in enumerate(shape.T):
         look = {"color": "tab:blue"} if outputs is None else {"color": f"C{i % 10}"}
@@ -384,7 +385,7 @@ def _curves(ax, grid, shape, outputs, line_kw):
 
 
 def _bars(ax, words, shape, bar_kw):
-    """Draw the bars of a column of words, one for each word and score."""
+    """Draw the bars of a column of words, one per word and score."""
     n_outputs = shape.shape[1]
     largest = np.sort(np.argsort(-np.abs(shape).max(axis=1), kind="stable")[:_BARS])
     places, height, bars = np.arange(len(largest)), 0.8 / n_outputs, []
@@ -398,7 +399,7 @@ def _bars(ax, words, shape, bar_kw):
 
 
 def _keys(outputs, lines):
-    """Return a key for each score, of the look that it has in the pictures."""
+    """Return a legend key for each score."""
     from matplotlib.lines import Line2D
 
     curves = next((part for part in lines if isinstance(part[0], Line2D)), None)

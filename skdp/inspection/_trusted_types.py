@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types to trust when a model of skdp is loaded from a file of skops."""
+"""Trusted types for loading models of skdp with skops."""
 
 from skdp.privacy.books.texts import a_kind
 
@@ -131,26 +131,25 @@ _BUDGETS = (
 
 
 def trusted_types(*, budget: bool = False) -> list[str]:
-    """Return the types to trust when a model of skdp is loaded with skops.
+    """Return the trusted types for loading a model of skdp with skops.
 
     Parameters
     ----------
     budget : bool, default=False
-        Whether a `PrivacyBudget` is trusted too. A model that has one names the file of the
-        budget, or its database, and its next fit writes there: ask for it only if you know where
-        that is.
+        Whether a `PrivacyBudget` is trusted too. A model with a budget names the file or database
+        of the budget, and its next fit writes there. Use True only if you know that place.
 
     Returns
     -------
     names : list of str
-        For the argument `trusted` of ``skops.io.load``. Loading them runs only code of skdp and
-        scipy. Add the types of steps from other libraries, and of whatever else the parameters
-        of a model hold.
+        For the argument `trusted` of ``skops.io.load``. Loading these types runs only code of skdp
+        and scipy. Add the types of steps from other libraries, and of other objects among the
+        parameters of a model.
 
     Raises
     ------
     TypeError
-        If `budget` is anything else.
+        If `budget` is not a bool.
 
     See Also
     --------
@@ -158,9 +157,9 @@ def trusted_types(*, budget: bool = False) -> list[str]:
 
     Notes
     -----
-    The list is that of this version, for fitted and unfitted estimators alike. It promises
-    that opening a file runs no foreign code, and not that its contents are true: whoever
-    writes a file can write any ledger into it.
+    The list is for this version, for fitted and unfitted estimators. It promises that loading a
+    file runs no foreign code, and not that its contents are true: the writer of a file can put any
+    ledger into it.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Score against epsilon: the display, the cross-validations behind it, and its picture.
+"""Score against epsilon: display, cross-validations and picture.
 
 The scores are exact numbers computed from rows: nothing here is private.
 """
@@ -33,21 +33,21 @@ from skdp.privacy.books.texts import a_kind
 
 
 class PrivacyUtilityDisplay:
-    """Score against epsilon, with a band, and the line of a non-private estimator.
+    """Score against epsilon, with a band and the score of a non-private estimator.
 
-    Scores are exact numbers computed from rows, and are not private. Draw this with public or
-    simulated rows, or with rows whose owner has agreed to all fits. With ``budget=`` the
-    estimator charges every fit to a shared budget; the scores are never charged. An epsilon that
-    is chosen by this picture depends on the rows.
+    Scores are exact numbers computed from rows, and are not private. Use public or simulated rows,
+    or rows whose owner has agreed to all fits. With ``budget=`` the estimator charges every fit to
+    a shared budget; the scores are never charged. A choice of epsilon by this picture depends on
+    the rows.
 
-    Build it with `from_estimator` or `from_cv_results`; draw several into one picture with `ax`.
+    Build it with `from_estimator` or `from_cv_results`; draw several in one picture with `ax`.
 
     Parameters
     ----------
     epsilons : array-like of shape (n_epsilons,)
         Budgets in nats, positive and increasing.
     scores : array-like of shape (n_epsilons,) or (n_epsilons, n_scores)
-        Finite scores: of several folds, or several draws of the noise.
+        Finite scores of folds, or of draws of the noise.
     baseline_scores : float or array-like of shape (n_scores,), default=None
         Scores of a non-private estimator on the same rows.
     chance : float, default=None
@@ -62,7 +62,7 @@ class PrivacyUtilityDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        With the picture.
+        Axes and figure of the picture.
     lines_ : list of matplotlib.lines.Line2D
         The curve, then the lines of the non-private estimator and of guessing, if any.
     fill_between_ : matplotlib artist or None
@@ -109,13 +109,13 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         kind : {"std", "min-max"}, default="std"
-            One standard deviation of the scores (not of their mean) to either side, or all
-            of them.
+            One standard deviation of the scores (not of their mean) to either side, or the full
+            range.
 
         Returns
         -------
         lower, upper : ndarray of shape (n_epsilons,)
-            The mean itself where there is one score only.
+            Ends of the band; the mean itself for a single score.
         """
         if kind not in ("std", "min-max"):
             raise ValueError(f"band must be 'std' or 'min-max'; got {kind!r}.")
@@ -138,7 +138,7 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure. Axes with another display get one more curve.
+            Axes; None makes a new figure. Axes of another display get an additional curve.
         band : {"std", "min-max", None}, default="std"
             One standard deviation of the scores to either side, their range, or nothing.
         line_kw, fill_between_kw, baseline_kw : dict, default=None
@@ -173,9 +173,9 @@ class PrivacyUtilityDisplay:
         Parameters
         ----------
         estimator : estimator or Pipeline
-            With a parameter `epsilon`, or with steps that have one. Epsilons of several steps
-            are multiplied by one factor, so that their plain sum is the epsilon shown (what
-            the whole pipeline spends, tightly composed, may be less).
+            Estimator with a parameter `epsilon`, or with such steps. Epsilons of several steps are
+            multiplied by one factor, so that their plain sum is the epsilon shown (with tight
+            composition, the whole pipeline may spend less).
         X, y : array-like
             Public or simulated rows, and targets.
         epsilons : array-like of shape (n_epsilons,)
@@ -184,9 +184,9 @@ class PrivacyUtilityDisplay:
             As for :func:`sklearn.model_selection.cross_val_score`. All epsilons and the baseline
             have the same splits.
         scoring : str or callable, default=None
-            As there, but only one score.
+            As for `cross_val_score`; only one score.
         n_repeats : int, default=1
-            Fits of every fold, with fresh noise; a splitter that shuffles splits again.
+            Number of fits per fold, with fresh noise; a shuffling splitter splits again.
         baseline : estimator, default=None
             A non-private estimator.
         chance : float, default=None
@@ -198,12 +198,13 @@ class PrivacyUtilityDisplay:
         n_jobs : int, default=None
             Number of jobs of joblib.
         random_state : int, default=None
-            Seeds every `random_state` of the estimator, differently in every fit, so that
-            the picture can be repeated. By default they are left as they are.
+            Seeds every `random_state` of the estimator, differently in every fit, so the picture
+            is reproducible. By default they are unchanged.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
         name : str, default=None
-            For the legend; by default the name of the class, for a pipeline of the last step.
+            Name in the legend; by default the name of the class, or of the class of the last step
+            of a pipeline.
         band : {"std", "min-max", None}, default="std"
             As for `plot`.
 
@@ -215,8 +216,8 @@ class PrivacyUtilityDisplay:
         Raises
         ------
         ValueError
-            If there is no epsilon, or one inside of a search or another meta-estimator, where
-            what is spent is not its plain sum; or if the epsilons cannot be drawn.
+            If there is no epsilon, or one inside a search or another meta-estimator, where the
+            plain sum is not the price; or if the epsilons cannot be drawn.
         """
         require_matplotlib("PrivacyUtilityDisplay.from_estimator")
         found = scores_of_estimator(
@@ -245,21 +246,21 @@ class PrivacyUtilityDisplay:
         cv_results : dict
             ``cv_results_`` of a fitted search, with a parameter `epsilon` in its grid.
         param : str or list of str, default=None
-            Which parameter is epsilon; of a list the sum is drawn. By default the only one
-            whose name ends with `epsilon`.
+            Name of the parameter epsilon; for a list the sum is drawn. By default the only one
+            with a name that ends with `epsilon`.
         others : dict or "best", default=None
-            Values of the other parameters, if others were searched as well; or "best" for the
-            candidate with the largest mean score at every epsilon. The largest of several noisy
-            scores is biased upwards, the more so the more candidates there are; the legend says
-            how many. By default several candidates for one epsilon are refused.
+            Values of the other searched parameters; or "best" for the candidate with the largest
+            mean score at every epsilon. The largest of several noisy scores is biased upwards,
+            more so with more candidates; the legend shows their number. By default several
+            candidates at one epsilon are an error.
         metric : str, default="score"
-            Which score, if the search had several.
+            Name of the score, if the search has several.
         baseline_scores, chance : float, default=None
             Scores of a non-private estimator, and of guessing.
         score_name, name : str, default=None
             For the axis (by default `metric`), and the legend.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes; None makes a new figure.
         band : {"std", "min-max", None}, default="std"
             As for `plot`.
 
@@ -271,7 +272,8 @@ class PrivacyUtilityDisplay:
         Raises
         ------
         ValueError
-            If there is no such parameter or score, or several candidates for an epsilon.
+            If the parameter or score does not exist, or there are several candidates at an
+            epsilon.
         """
         require_matplotlib("PrivacyUtilityDisplay.from_cv_results")
         epsilons, scores, best_of = scores_of_search(cv_results, param, others, metric)
@@ -298,7 +300,7 @@ def name_of_score(scoring, estimator=None):
 
 
 def name_of_estimator(estimator):
-    """Return the name of the class, for a pipeline that of the last step."""
+    """Return the name of the class, or of the class of the last step of a pipeline."""
     while getattr(estimator, "steps", None):
         estimator = estimator.steps[-1][1]
     return type(estimator).__name__
@@ -365,7 +367,7 @@ def _score(model, X, y, split, scoring, params):
 
 
 def _seed(random_state, i):
-    """Return the seed of one fit; seeds of other states are other ones."""
+    """Return the seed of one fit, different for every state."""
     if random_state is None:
         return None
     return int.from_bytes(hashlib.sha256(f"{random_state}, {i}".encode()).digest()[:4]) >> 1
@@ -380,7 +382,7 @@ def _seeded(estimator, seed):
 
 
 def scores_of_search(cv_results, param, others, metric):
-    """Read the scores of every epsilon off the results of a search.
+    """Return the scores at every epsilon from the results of a search.
 
     Parameters
     ----------
@@ -392,9 +394,9 @@ def scores_of_search(cv_results, param, others, metric):
     epsilons : list of float
         Increasing.
     scores : ndarray of shape (n_epsilons, n_scores)
-        Of the splits; the mean alone if there are none.
+        Scores of the splits; only the mean if there are none.
     best_of : int
-        How many candidates there were at most for an epsilon.
+        Largest number of candidates at an epsilon.
     """
     if not isinstance(cv_results, Mapping) or "params" not in cv_results:
         raise ValueError("cv_results must be the cv_results_ of a fitted search.")
@@ -428,7 +430,7 @@ def _agrees(given, others):
 
 
 def _epsilon_names(candidates, param):
-    """Return which parameters of a search are epsilon."""
+    """Return the names of the epsilons among the parameters of a search."""
     searched = sorted({name for given in candidates for name in given})
     if param is not None:
         names = [param] if isinstance(param, str) else list(param)
@@ -468,9 +470,9 @@ COMPOSITES = {"Pipeline", "FeatureUnion", "ColumnTransformer"}
 
 
 def _has_budget(estimator):
-    """Tell whether an estimator has an epsilon of its own that is a budget.
+    """Tell whether the `epsilon` of an estimator is a privacy budget.
 
-    In scikit-learn that word is the width of a loss: SVR, HuberRegressor and others.
+    In scikit-learn it is the width of a loss: SVR, HuberRegressor and others.
     """
     own = getattr(estimator, "get_params", dict)
     return (
@@ -487,7 +489,7 @@ def private_steps(estimator):
     Parameters
     ----------
     estimator : estimator or Pipeline
-        With a parameter `epsilon`, or steps that have one.
+        Estimator with a parameter `epsilon`, or with such steps.
 
     Returns
     -------
@@ -497,7 +499,7 @@ def private_steps(estimator):
     Raises
     ------
     ValueError
-        If there is none, one is no number, or one is inside of a meta-estimator.
+        If there is none, one is not a number, or one is inside a meta-estimator.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         given = "a class" if isinstance(estimator, type) else a_kind(estimator)
@@ -532,7 +534,7 @@ def private_steps(estimator):
 
 
 def scaled_epsilons(steps, epsilon):
-    """Return values of the parameters whose plain sum is epsilon, in the same proportions."""
+    """Return values of the parameters with plain sum epsilon, in the same proportions."""
     if len(steps) == 1:
         return dict.fromkeys(steps, float(epsilon))
     total = math.fsum(steps.values())
@@ -540,7 +542,7 @@ def scaled_epsilons(steps, epsilon):
 
 
 def sum_of_deltas(estimator, steps):
-    """Return the plain sum of the deltas beside those epsilons, or None if one is not known."""
+    """Return the plain sum of the deltas of these parameters, or None if one is unknown."""
     values = estimator.get_params(deep=True)
     deltas = [values.get(f"{name.removesuffix('epsilon')}delta") for name in steps]
     known = all(isinstance(d, Real) and not isinstance(d, bool) for d in deltas)
@@ -615,7 +617,7 @@ def _fill(display, ax, band, line, given):
 
 
 def _lines_across(display, ax, baseline_kw):
-    """Draw the lines that do not depend on epsilon, and return them."""
+    """Draw the lines independent of epsilon, and return them."""
     lines = []
     if display.baseline_scores is not None:
         name = display.baseline_name
@@ -630,7 +632,7 @@ def _lines_across(display, ax, baseline_kw):
 
 
 def _epsilon_axis(ax):
-    """Make the axis of epsilon logarithmic, with ticks at the budgets if they have room."""
+    """Make the axis of epsilon logarithmic, with ticks at the budgets if they fit."""
     from matplotlib.ticker import FixedLocator
 
     curves = [line for line in ax.lines if line.get_gid() == CURVE]

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data that do not fit into memory, rows that `fit` reads chunk by chunk; and fits that go on."""
+"""Data larger than memory, read by `fit` chunk by chunk; and resumable fits."""
 
 from skdp._rows.streams import RowStream
 from skdp.io._streams import stream_arrays, stream_chunks, stream_parquet

@@ -48,37 +48,36 @@ def stream_chunks(
     Parameters
     ----------
     chunks : callable or re-iterable
-        The chunks: a list, or a function without arguments that returns a fresh iterator every
-        time, such as ``lambda: pandas.read_csv("people.csv", chunksize=100_000)``. A chunk is an
-        array, a CSR matrix, a data frame or an Arrow table of rows, or a tuple (X, y) of rows
-        and targets, or (X, y, groups) with whose row it is, where y may be None. They must hold the
-        same rows every time, in the same order; how these are cut into chunks is of no consequence.
+        A list of chunks, or a function without arguments that returns a new iterator every time,
+        such as ``lambda: pandas.read_csv("people.csv", chunksize=100_000)``. A chunk is an array,
+        a CSR matrix, a data frame or an Arrow table of rows, or a tuple (X, y) of rows and
+        targets, or (X, y, groups) with the group of every row, where y may be None. They must hold
+        the same rows in the same order every time; the division into chunks does not matter.
     target : str, default=None
-        Column of data frames that holds the targets.
+        Column of data frames with the targets.
     groups : str, default=None
-        Column of data frames that says whose row it is: numbers, or text.
+        Column of data frames with the groups: numbers or text.
     n_rows : int, default=None
-        Number of rows. None counts them, once, by going through the chunks.
+        Number of rows. None counts them, by one pass through the chunks.
     cache : bool or path, default=False
-        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
-        private rows in plain. True is the system's folder for such files.
+        Folder for a temporary file with rows for the next pass, until `fit` is over: private rows,
+        not encrypted. True is the system's folder for temporary files.
 
     Returns
     -------
     X : RowStream of shape (n_rows, n_features)
         For `fit`.
     y : RowStream of shape (n_rows,)
-        Targets; only if chunks have some, or with `target`.
+        Targets; only if chunks have targets, or with `target`.
     groups : RowStream of shape (n_rows,)
         For ``fit(X, y, groups=groups)``; only if chunks have three parts, or with `groups`.
 
     Raises
     ------
     TypeError
-        If `chunks` is an iterator, which can be gone through only once, a path, one table, or no
-        iterable.
+        If `chunks` is an iterator, which has only one pass, a path, one table, or no iterable.
     ValueError
-        If there is no chunk, no such column, or no such folder.
+        If there is no chunk, or a column or the folder does not exist.
 
     See Also
     --------
@@ -87,12 +86,11 @@ def stream_chunks(
 
     Notes
     -----
-    The first chunk is looked at here, to see whether it has targets. All others are read by
-    `fit`: once before anything is charged, to see whether they are usable, once more with groups,
-    to count their rows, and then once for every sum over the rows. If the chunks themselves say
-    whose row it is, groups that have changed are an error. Passes of one sum after another take
-    their rows from what is kept, as far as there is room: 256 MiB of memory or, with `cache`, the
-    disk. The result is the same to the last bit.
+    This function reads the first chunk, to look for targets. `fit` reads all chunks: once before
+    any charge, as a check; once more with groups, to count their rows; and then once for every sum
+    over the rows. If the chunks contain groups, a change of groups between passes is an error.
+    Later passes use cached rows, up to 256 MiB of memory or, with `cache`, the disk. The result is
+    the same to the last bit.
 
     Examples
     --------
@@ -144,12 +142,12 @@ def stream_arrays(X: Any, y: Any = None, *, cache: bool | str | PathLike[str] = 
     Parameters
     ----------
     X : array of shape (n_rows, n_features)
-        Anything with a `shape` of which slices of rows can be taken.
+        Any object with a `shape` and slices of rows.
     y : array of shape (n_rows,), default=None
-        Targets, likewise.
+        Targets, an object of the same kind.
     cache : bool or path, default=False
-        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
-        private rows in plain. True is the system's folder for such files.
+        Folder for a temporary file with rows for the next pass, until `fit` is over: private rows,
+        not encrypted. True is the system's folder for temporary files.
 
     Returns
     -------
@@ -163,7 +161,7 @@ def stream_arrays(X: Any, y: Any = None, *, cache: bool | str | PathLike[str] = 
     TypeError
         If X has no shape, or is not an array of rows.
     ValueError
-        If X and y have different numbers of rows, or there is no such folder.
+        If X and y have different numbers of rows, or the folder does not exist.
 
     See Also
     --------
@@ -172,9 +170,9 @@ def stream_arrays(X: Any, y: Any = None, *, cache: bool | str | PathLike[str] = 
 
     Notes
     -----
-    `fit` reads memory maps of 256 MiB and more in this way, without being asked. Nobody may write
-    to the file while a fit goes on: lengths of rows are kept, and their entries are not. What is
-    kept takes 256 MiB of memory, or the file of `cache`.
+    `fit` always reads memory maps of 256 MiB and more in this way. The file must not change during
+    a fit: norms of rows are cached, but not all entries. The cache takes 256 MiB of memory, or the
+    file of `cache`.
 
     Examples
     --------
@@ -212,17 +210,17 @@ def stream_parquet(
     ----------
     path : path, list of paths, or pyarrow.dataset.Dataset
         A file, a folder of files, a pattern such as ``"people/*.parquet"``, or a list of files.
-        Files of a folder or a pattern are read in the order of their names. Also tables and
-        data sets of pyarrow, whatever they are stored as.
+        Files of a folder or a pattern are read in the order of their names. Also tables and data
+        sets of pyarrow, in any storage format.
     target : str, default=None
-        Column that holds the targets: numbers, booleans or text.
+        Column of the targets: numbers, booleans or text.
     groups : str, default=None
-        Column that says whose row it is: numbers, or text.
+        Column of the groups: numbers or text.
     columns : list of str, default=None
-        Columns that hold the features, in this order. None takes all but `target` and `groups`.
+        Columns of the features, in this order. None takes all except `target` and `groups`.
     cache : bool or path, default=False
-        Folder for a temporary file that keeps rows ready for the next pass until `fit` is over:
-        private rows in plain. True is the system's folder for such files.
+        Folder for a temporary file with rows for the next pass, until `fit` is over: private rows,
+        not encrypted. True is the system's folder for temporary files.
 
     Returns
     -------
@@ -236,12 +234,11 @@ def stream_parquet(
     Raises
     ------
     ImportError
-        If pyarrow is not installed: ``pip install "skdp[arrow]"`` brings it.
+        If pyarrow is not installed (``pip install "skdp[arrow]"``).
     TypeError
-        If a column of the features holds other things than integers, floats, decimals or
-        booleans.
+        If a column of the features has other types than integers, floats, decimals or booleans.
     ValueError
-        If there is no such column, or no such folder.
+        If a column or the folder does not exist.
 
     See Also
     --------
@@ -250,16 +247,16 @@ def stream_parquet(
 
     Notes
     -----
-    Numbers, types and names of columns are taken from the metadata; rows are read by `fit`. It
-    refuses nulls, as it refuses NaN. The result is what the same fit to
-    ``pandas.read_parquet(path)`` gives, to the last bit.
+    The number, types and names of columns are from the metadata; `fit` reads the rows. It refuses
+    nulls, like NaN. The result equals the same fit to ``pandas.read_parquet(path)``, to the last
+    bit.
 
-    `fit` unpacks the files twice, to check them and for the first sum, and then takes rows from
-    what is kept: up to 256 MiB in memory, or in a file with `cache`. What is not kept is unpacked
-    in every pass. The file of `cache` has no name where the system allows that, can be opened by
-    nobody else, and is gone after the fit, after an error, and with the process. It holds rows as
-    statistics need them, some twice in double precision; neither noise nor releases. If the disk
-    is full, the other rows are unpacked in every pass.
+    `fit` decodes the files twice, for a check and for the first sum, and then uses cached rows: up
+    to 256 MiB in memory, or in a file with `cache`. Other rows are decoded in every pass. The file
+    of `cache` has no name if the system allows it, cannot be opened by others, and is deleted
+    after the fit, after an error, and with the process. It holds rows in the form of the
+    statistics, some twice in double precision, and neither noise nor releases. If the disk is
+    full, the other rows are decoded in every pass.
 
     Examples
     --------
@@ -342,7 +339,7 @@ class Cut:
         return {**self.__dict__, "_looked_at": None}
 
     def first(self):
-        """Return the first chunk as it comes; None if there is none."""
+        """Return the first chunk unchanged; None without chunks."""
         chunks = self.make()
         if isinstance(chunks, Iterator):
             self._looked_at = chunks
@@ -359,7 +356,7 @@ class Cut:
                 yield self.parts(chunk)
 
     def parts(self, chunk):
-        """Return the rows of a chunk, its targets or None, and whose rows they are, if it says."""
+        """Return the rows of a chunk, its targets or None, and its groups or None."""
         n_parts = len(chunk) if isinstance(chunk, tuple) else 0
         if n_parts != self.n_parts:
             raise ValueError("chunks must all be rows, or all be tuples of as many parts.")
@@ -388,7 +385,7 @@ class Cut:
 
 @contextmanager
 def closing_iterator(chunks):
-    """Close what an iterator has opened, such as a file, when it is not needed any more."""
+    """Close the resources of an iterator, such as a file, after use."""
     try:
         yield
     finally:
@@ -410,7 +407,7 @@ def opened_dataset(path):
     Returns
     -------
     dataset : pyarrow.dataset.Dataset
-        Its files in an order that is the same every time.
+        Data set with its files in a fixed order.
     """
     try:
         from pyarrow import dataset as arrow
@@ -439,7 +436,7 @@ class Batches:
     Parameters
     ----------
     dataset : pyarrow.dataset.Dataset
-        What is read.
+        Data set to read.
     features : list of str
         Its columns of features.
     target, groups : str or None, str or None
@@ -451,7 +448,7 @@ class Batches:
         self.groups = groups
 
     def __call__(self):
-        """Yield the batches, in order; few of them are held."""
+        """Yield the batches in order, with few of them in memory."""
         from pyarrow import ArrowInvalid
 
         try:
@@ -489,7 +486,7 @@ class Batches:
             yield from part.to_batches(**schema, **options)
 
     def _parts(self):
-        """Yield parts of files, in order: a scan that is closed early goes to its end, unseen."""
+        """Yield parts of files, in order: a scan would not stop when closed early."""
         try:
             fragments = list(self.dataset.get_fragments())
         except ValueError:

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimators of the local model: every row reports on its own."""
+"""Estimators in the local model: every row makes its own report."""
 
 from skdp.local._ball_randomiser import BallRandomiser
 from skdp.local._clients import Aggregator, LocalClient

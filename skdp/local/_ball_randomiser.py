@@ -33,26 +33,26 @@ _FAIR = 1e-9
 
 
 class ParameterGroup(BaseEstimator):
-    """Base of objects that hold some of the parameters of an estimator.
+    """Base class for objects with some parameters of an estimator.
 
-    As they are estimators for scikit-learn, `clone`, nested parameters
+    They are estimators for scikit-learn, so `clone`, nested parameters
     (``randomiser__magnitude``), `repr` and searches work.
     """
 
     _parameter_constraints: dict[str, Any] = {}
 
     def checked(self) -> Self:
-        """Return a copy for one fit, with Python's numbers for those of numpy.
+        """Return a copy for one fit, with numpy scalars as Python numbers.
 
         Returns
         -------
         copy : object
-            Of the same class.
+            Copy of the same class.
 
         Raises
         ------
         ValueError
-            If a parameter is of the wrong type, or out of its range.
+            If a parameter has the wrong type or is out of range.
         """
         given = self.get_params(deep=False)
         copy = type(self)(**{name: _plain(value) for name, value in given.items()})
@@ -67,33 +67,34 @@ def _plain(value):
 
 
 class BallRandomiser(ParameterGroup):
-    """How vectors of the unit ball report: what happens to lengths below 1.
+    """Reports of vectors in the unit ball, with the treatment of lengths below 1.
 
-    It is the `randomiser` of `LocalDPLogisticRegression` and `FederatedDPLogisticRegression`,
-    whose vectors are gradients and updates of models, in units of the longest.
+    For the parameter `randomiser` of `LocalDPLogisticRegression` and
+    `FederatedDPLogisticRegression`. Vectors are gradients or updates of models, in units of the
+    longest.
 
     Parameters
     ----------
     magnitude : {"lift", "flip", "product", "auto"}, default="lift"
-        "lift": one more entry makes all vectors unit vectors; the noise is the same in all
-        directions. "flip": the direction is reversed with a probability that gives the right
-        mean. "product": direction and length are reported separately, as in [1]_; better at
-        large budgets. "auto": the one of least error at `expected_norm`.
+        "lift": an additional entry makes all vectors unit vectors; the noise is the same in all
+        directions. "flip": the direction is reversed at random, with the correct mean. "product":
+        separate reports of direction and length, as in [1]_; better at large budgets. "auto": the
+        least error at `expected_norm`.
     expected_norm : float, default=None
-        A public guess of the norms of vectors, in (0, 1]. "product" and "auto" are tuned to it,
-        and so are the steps of `LocalDPLogisticRegression`. None leaves it to the estimator. It
-        must not come from private data.
+        Public guess of the norms of vectors, in (0, 1], for the tuning of "product" and "auto",
+        and of the steps of `LocalDPLogisticRegression`. None leaves it to the estimator. It must
+        not be computed from private data.
     magnitude_epsilon : float, default=None
-        "product": the part of the budget that is for the length. None for the best part, or for
-        an eighth where `parameters` is not "optimal".
+        "product": the part of the budget for the length. None is the best part, or an eighth if
+        `parameters` is not "optimal".
     n_levels : int, default=None
-        "product": how many lengths are told apart, at least 2. None for the best number; where
-        `parameters` is not "optimal", for that of [1]_, ``1 + ceil(exp(magnitude_epsilon / 3))``.
+        "product": number of levels of length, at least 2. None is the best number; if `parameters`
+        is not "optimal", the number of [1]_, ``1 + ceil(exp(magnitude_epsilon / 3))``.
     parameters : {"optimal", "paper", "paper-simulation", "half"}, default="optimal"
-        "optimal" has the least error. The others reproduce [1]_ and are worse. They follow the
-        conditions (16) of its Theorem 1: 99 % of the direction's budget for the cap and 1 % for
-        the coin; 13/16 and 1/16 of the whole, with 2/16 for the length (Section 5.1, with
-        "product" only); or a fair coin (equation 22).
+        "optimal" has the least error. The others reproduce [1]_, with larger errors, by the
+        conditions (16) of its Theorem 1. "paper": 99 % of the direction's budget for the cap and 1
+        % for the coin. "paper-simulation": 13/16 and 1/16 of the whole, with 2/16 for the length
+        (Section 5.1, with "product" only). "half": a fair coin (equation 22).
 
     See Also
     --------
@@ -153,17 +154,17 @@ class BallRandomiser(ParameterGroup):
         n_dims : int
             Dimension of the vectors.
         default_norm : float, default=1.0
-            What `expected_norm` is where it is None.
+            Value of `expected_norm` if it is None.
 
         Returns
         -------
         randomiser : Lift, Flip or Product
-            Its `epsilon` is at most what was asked for.
+            Randomiser with an `epsilon` of at most the budget.
 
         Raises
         ------
         ValueError
-            If the parameters do not go together, or the conditions of the paper give no cosine.
+            If the parameters are incompatible, or the conditions of the paper give no cosine.
         """
         chosen = self.checked()
         chosen._check_together()
@@ -229,12 +230,12 @@ class BallRandomiser(ParameterGroup):
 
 
 def as_ball_randomiser(given):
-    """Return the `BallRandomiser` that a parameter `randomiser` is, or names by its magnitude."""
+    """Return the `BallRandomiser` of a parameter `randomiser`, an object or a magnitude."""
     return BallRandomiser(given) if isinstance(given, str) else given.checked()
 
 
 def paper_directions(epsilon, n_dims, parameters):
-    """Return the `PrivUnit` that the paper takes.
+    """Return the `PrivUnit` of the paper.
 
     Parameters
     ----------
@@ -248,12 +249,12 @@ def paper_directions(epsilon, n_dims, parameters):
     Returns
     -------
     parameters : PrivUnit
-        It spends at most epsilon.
+        PrivUnit with a price of at most epsilon.
 
     Raises
     ------
     ValueError
-        If the conditions of the paper give no cosine, or spend more.
+        If the conditions of the paper give no cosine, or cost more.
     """
     coin = {"paper": 0.01, "paper-simulation": 1 / 14, "half": _FAIR}[parameters] * epsilon
     try:

@@ -1,14 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clients that report as bytes, and what adds up their reports.
+"""Clients with reports as bytes, and aggregators of reports.
 
 A client has public parameters only: a domain of rows, a randomiser, a budget. It takes the row of
-one person, makes one report through the gate, and returns it as bytes. Whoever receives reports
-adds them up; that is post-processing. Nothing here is pickled: parameters are JSON, and every byte
-that comes from elsewhere is checked before it is used.
+one person, makes one report through the gate, and returns it as bytes. An aggregator adds up
+reports, which is post-processing. Nothing is pickled: parameters are JSON, and every received byte
+is checked before use.
 
-In this order: public parameters as plain data; what of a report is public; the layout of reports;
-the client; the aggregator; what an estimator asks of an aggregator.
+In this order: public parameters as plain data; the public part of a report; the layout of reports;
+the client; the aggregator; sums for an estimator.
 """
 
 import copy
@@ -96,14 +96,14 @@ def randomiser_of(plain, base=Randomiser):
     Parameters
     ----------
     plain : object
-        From anybody.
+        Data from any source.
     base : type, default=Randomiser
-        What it must be.
+        Required base class.
 
     Returns
     -------
     randomiser : Randomiser
-        Its class has checked its parameters, and computes its price from them.
+        Randomiser; its class checked the parameters, and computes the price from them.
     """
     kind = RANDOMISERS[plain["kind"]]
     wanted = {field.name: field.type for field in fields(kind)}
@@ -133,14 +133,14 @@ def _field(value, kind):
 
 @dataclass(frozen=True, eq=False)
 class CarriedVectors:
-    """Vectors of rows, carried by a public map to where they are reported.
+    """Vectors of rows after a public map, ready to be reported.
 
     Parameters
     ----------
     what : object
-        Which vectors, as for `LocalReports`.
+        Vectors, as for `LocalReports`.
     carried : callable
-        A map of every row on its own that does not depend on the rows.
+        A map of single rows that does not depend on the data.
     """
 
     what: Any
@@ -148,7 +148,7 @@ class CarriedVectors:
 
     @property
     def name(self):
-        """What is reported."""
+        """Name of the reported vectors."""
         return self.what.name
 
     def vectors(self, chunk):
@@ -167,17 +167,17 @@ _FORMAT = "skdp local client"
 
 
 class RunningLedger:
-    """A ledger to which several threads may add.
+    """A ledger for additions from several threads.
 
-    `transform` must not change the attributes of an estimator, but each of its calls spends:
-    so the estimator keeps one of these from `fit` on, and what changes is inside of it.
+    `transform` must not change the attributes of an estimator, but each of its calls spends. So
+    the estimator keeps one such object from `fit` on, and only its contents change.
     """
 
     def __init__(self):
         self.ledger, self._lock = Ledger(), threading.Lock()
 
     def add(self, ledger):
-        """Add what was released to what has been."""
+        """Add new releases."""
         with self._lock:
             # with a seed, what one row reports twice is one report: nothing is shared beyond that
             total = self.ledger + ledger
@@ -192,31 +192,31 @@ class RunningLedger:
 
 
 class LocalClient:
-    """What reports about the row of one person, from public parameters alone.
+    """Client that reports the row of one person, from public parameters only.
 
-    It is made by the method ``client`` of an estimator, or from the text that `to_json` returned
-    elsewhere. A report is randomised where the client is, before anybody sees it.
+    It is made by the method ``client`` of an estimator, or from the text of `to_json`. A report is
+    randomised on the side of the client, before anybody sees it.
 
     Parameters
     ----------
     rows : object
         Public domain of rows.
     randomiser : object
-        Makes the reports.
+        Randomiser of reports.
     epsilon : float
-        What a report may cost at most, in nats.
+        Bound on the price of a report, in nats.
     budget : PrivacyBudget, default=None
-        A budget of this person, which several clients may share: each report is charged before the
-        row is read, and refused if there is less left. Never sent.
+        A budget of this person, shared by several clients. Each report is charged before the row
+        is read, and refused if less is left. It is never sent.
 
     Attributes
     ----------
     epsilon : float
-        What a report may cost at most.
+        Bound on the price of a report.
     n_features : int
         Number of entries of a row.
     ledger_ : Ledger
-        What was reported by this object, at what price.
+        Reports of this object, and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) of these reports together, for one person; delta is 0.
 
@@ -227,17 +227,17 @@ class LocalClient:
 
     Notes
     -----
-    Privacy. A report is epsilon-locally private, bytes and all (Proposition 92 of the guide). Its
-    identifier is drawn by the operating system and says nothing of the row; neither does the
-    rotation of "projunit", which is made of the identifier. Who sent a report is not hidden: that
-    takes a shuffler, see :func:`shuffled_epsilon`. The price is computed here, from the parameters
-    of the randomiser, so a server cannot understate it; how much a person grants in all is for
-    `budget` to say. `random_state` of an estimator is not for clients: two clients of one seed
-    would share their noise.
+    Privacy. A report, all its bytes included, is epsilon-locally private (Proposition 92 of the
+    guide). Its identifier is drawn by the operating system and is independent of the row, and so
+    is the rotation of "projunit", which is computed from the identifier. The sender of a report is
+    not hidden: that needs a shuffler, see :func:`shuffled_epsilon`. The client computes the price
+    from the parameters of the randomiser, so a server cannot understate it. The total for a person
+    is limited by `budget`. `random_state` of an estimator is not for clients: two clients with one
+    seed would share their noise.
 
-    Once. A client reports once. Whoever reports again spends again, even about the same row, and
-    says so by ``again=True``. Copies of a client, and clients of other fits, do not know of each
-    other: a `budget` in a file does.
+    Once. A client reports once. Another report spends again, even about the same row, and needs
+    ``again=True``. Copies of a client, and clients of other fits, do not share this state; a
+    `budget` in a file does.
 
     Examples
     --------
@@ -285,7 +285,7 @@ class LocalClient:
 
     @property
     def ledger_(self) -> Ledger:
-        """What was reported by this object, at what price."""
+        """Reports of this object, and their prices."""
         return self._account.ledger
 
     @property
@@ -299,24 +299,24 @@ class LocalClient:
         Parameters
         ----------
         row : array-like of shape (n_features,)
-            The private row of one person. It is brought into the public domain, as in a fit.
+            The private row of one person. It is mapped into the public domain, as in a fit.
         label : object, default=None
             The private label of the row, for the clients of a classifier.
         again : bool, default=False
-            Whether to report although this object has reported before. That spends again.
+            Whether to report again after an earlier report, which spends again.
 
         Returns
         -------
         report : bytes
-            Its length and layout are in the user guide.
+            Report; its length and layout are in the user guide.
 
         Raises
         ------
         ValueError
-            If the row has another shape, a value of another sort than the categories, such as text
-            beside numbers, or this object has reported before. Nothing was spent.
+            If the row has another shape, a value of another type than the categories (such as text
+            beside numbers), or this object has reported before. Nothing was spent.
         BudgetError
-            If the budget has less left. Nothing was spent.
+            If less is left in the budget. Nothing was spent.
         """
         X = self._one(row)
         if (label is None) == self.rows.labelled:
@@ -357,34 +357,34 @@ class LocalClient:
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
     def read(self, report: bytes) -> NDArray[np.float64]:
-        """Return what a report of a client with the same parameters says.
+        """Return the values of a report of a client with the same parameters.
 
         Parameters
         ----------
         report : bytes
-            From anybody.
+            Data from any source.
 
         Returns
         -------
         values : ndarray of shape (n_values,)
             An unbiased, noisy version of the row in its units, as `PrivUnitPrivatizer` makes it;
-            for categories 1 for every one that is named; for classifiers a gradient.
+            for categories, 1 for every named one; for classifiers, a gradient.
 
         Raises
         ------
         ValueError
-            If these are not the bytes of such a report.
+            If the bytes are not such a report.
         """
         _, made = self._read(report)
         return self.rows.original(made.copy())
 
     def to_json(self) -> str:
-        """Return all public parameters as a text, for `from_json` elsewhere.
+        """Return all public parameters as text, for `from_json`.
 
         Returns
         -------
         text : str
-            Budget and ledger are not in it.
+            Text without budget and ledger.
         """
         return self._text
 
@@ -395,8 +395,8 @@ class LocalClient:
         Parameters
         ----------
         text : str
-            What `to_json` returned. From anybody: whatever it says, a report costs no more than the
-            `epsilon` of the client.
+            Result of `to_json`, from any source: in any case a report costs at most the `epsilon`
+            of the client.
         budget : PrivacyBudget, default=None
             As for the class.
 
@@ -407,8 +407,8 @@ class LocalClient:
         Raises
         ------
         ValueError
-            If the text is of another version, or its parameters are unusable or dearer than they
-            say.
+            If the text is of another version, or its parameters are unusable or cost more than
+            stated.
         """
         try:
             plain = json.loads(text, parse_constant=_refuse)
@@ -436,7 +436,7 @@ class LocalClient:
         return made
 
     def _one(self, row):
-        """Return the row as an array of shape (1, n_features), or raise without naming a value."""
+        """Return the row as an array of shape (1, n_features), or raise without its values."""
         wanted = object if isinstance(self.rows, CategoryDomain) else np.float64
         try:
             X = np.array(row, dtype=wanted)
@@ -453,7 +453,7 @@ class LocalClient:
         return X[None]
 
     def _check_sizes(self):
-        """Raise unless rows and randomiser go together."""
+        """Raise unless rows and randomiser are compatible."""
         subsets = isinstance(self.randomiser, CategorySubsets)
         if subsets != isinstance(self.rows, CategoryDomain):
             raise ValueError("categories report by CategorySubsets, and nothing else does.")
@@ -467,12 +467,12 @@ class LocalClient:
             raise ValueError("the randomiser is for rows of another size.")
 
     def _given(self, identifier):
-        """Return who reports, and the public maps to what it reports and back."""
+        """Return the reporting randomiser, and the public maps to its vectors and back."""
         seed = int.from_bytes(identifier, "little")
         return self.randomiser.given(SeededBits(seed, "public part of a report"))
 
     def _grid(self, made_by):
-        """Return the grid that the gate puts reports on, which is public."""
+        """Return the public grid of reports in the gate."""
         facts = LocalReports(self.rows.vectors, made_by).sensitivity("local", 1)
         return LocalMechanism(self.epsilon).calibrate(facts, made_by.size).grid
 
@@ -534,20 +534,20 @@ _LENGTHS = struct.Struct("<IQ")
 
 
 class Aggregator:
-    """A sum of reports, to which reports and other sums are added as they come.
+    """Running sum of reports.
 
-    Everything here is post-processing of reports: it costs nobody anything, and whoever reads it
-    learns no more than from the reports.
+    Everything here is post-processing of reports: it costs nothing, and reveals no more than the
+    reports.
 
     Parameters
     ----------
     client : LocalClient
-        With the parameters of all clients that report; those of the same text.
+        Client with the parameters of all reporting clients.
 
     Attributes
     ----------
     client : LocalClient
-        A client with these parameters, which has not reported.
+        A client with these parameters, without a report.
     n_reports : int
         Number of reports.
 
@@ -557,15 +557,15 @@ class Aggregator:
 
     Notes
     -----
-    A report counts once: its identifier is kept, 16 bytes for each report, and a second one with
-    the same identifier is refused. So a report may be sent again if an answer was lost. Two reports
-    of one person have two identifiers, and count twice.
+    A report counts once: its identifier of 16 bytes is kept, and a second report with the same
+    identifier is refused. So a report may be sent again if an answer was lost. Two reports of one
+    person have two identifiers, and count twice.
 
-    A report is bounded by what a client can send, so that a client that lies moves a mean of n
-    reports by no more than that bound over n. No local method prevents more.
+    A report is bounded by the largest valid one, so a dishonest client changes a mean of n reports
+    by at most that bound over n. No local method has a stronger protection.
 
-    It may be pickled, copied, and used by several threads. In another order sums of floats differ
-    by their rounding.
+    It may be pickled, copied, and used by several threads. The rounding of sums depends on their
+    order.
 
     Examples
     --------
@@ -601,13 +601,13 @@ class Aggregator:
         Parameters
         ----------
         report : bytes
-            From anybody.
+            Data from any source.
 
         Raises
         ------
         ValueError
-            If it is of another version, of other parameters, damaged, or was added before. Nothing
-            has changed then.
+            If it is of another version, has other parameters, is damaged, or was added before.
+            Nothing has changed.
         """
         identifier, made = self.client._read(report)
         with self._lock:
@@ -617,22 +617,22 @@ class Aggregator:
             self._met.add(identifier)
 
     def merge(self, other: "Aggregator") -> Self:
-        """Add all reports of another aggregator, which does not change.
+        """Add all reports of another aggregator, which stays unchanged.
 
         Parameters
         ----------
         other : Aggregator
-            Of the same parameters, and of other reports.
+            Aggregator with the same parameters, and other reports.
 
         Returns
         -------
         self : Aggregator
-            With the reports of both.
+            The aggregator, with the reports of both.
 
         Raises
         ------
         ValueError
-            If its parameters are others, or a report is in both. Nothing has changed then.
+            If its parameters differ, or a report is in both. Nothing has changed.
         """
         if not isinstance(other, Aggregator):
             raise TypeError(f"other must be an Aggregator; got type {type(other).__name__}.")
@@ -652,12 +652,12 @@ class Aggregator:
         return self
 
     def to_bytes(self) -> bytes:
-        """Return all there is, for `from_bytes` after a restart or elsewhere.
+        """Return the complete state, for `from_bytes` after a restart or on another machine.
 
         Returns
         -------
         data : bytes
-            16 bytes for each report, and 8 or 16 for each entry of a report, or 8 for each product.
+            State, with 16 bytes per report, and 8 or 16 per entry of a report, or 8 per product.
         """
         with self._lock:
             text, met = self.client.to_json().encode(), b"".join(sorted(self._met))
@@ -667,7 +667,7 @@ class Aggregator:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the aggregator that `to_bytes` was called on.
+        """Return the aggregator of a state.
 
         Parameters
         ----------
@@ -681,7 +681,7 @@ class Aggregator:
         Raises
         ------
         ValueError
-            If the data are of another version, damaged, or something else.
+            If the data are of another version, damaged, or not a state.
         """
         start = len(_MAGIC) + _SEAL.size
         if not isinstance(data, bytes) or data[: len(_MAGIC)] != _MAGIC or len(data) < start:
@@ -725,10 +725,10 @@ def _hash(body):
 
 
 class ClientMixin:
-    """An estimator whose rows may report elsewhere; ``_client_of`` says what is public of them."""
+    """Mixin for estimators with clients; ``_client_of`` has their public parameters."""
 
     def client(self, n_features: int) -> LocalClient:
-        """Return what reports about one row, elsewhere, with the parameters of this estimator.
+        """Return a client that reports one row, with the parameters of this estimator.
 
         Parameters
         ----------
@@ -738,7 +738,7 @@ class ClientMixin:
         Returns
         -------
         client : LocalClient
-            It needs no rows and no fit. Its reports go to an `Aggregator`.
+            Client, made without rows and without a fit. Its reports go to an `Aggregator`.
 
         Raises
         ------
@@ -753,25 +753,25 @@ class ClientMixin:
 
 
 def sums_of(estimator, reports, rows, randomiser=None):
-    """Return the sums of an aggregator that an estimator can compute from, or raise.
+    """Return the sums of an aggregator for an estimator, or raise.
 
     Parameters
     ----------
     estimator : estimator
-        Its `epsilon` must be that of the reports. Its `ledger_`, `privacy_spent_` and
-        `n_features_in_` are written.
+        Its `epsilon` must equal the `epsilon` of the reports. Its `ledger_`, `privacy_spent_` and
+        `n_features_in_` are set.
     reports : Aggregator
         The reports.
     rows : callable
-        Returns the domain that rows have by the parameters of the estimator, for a number of
-        features.
+        Maps a number of features to the domain of rows of the estimator.
     randomiser : callable, default=None
-        Returns likewise what reports must be made by; None for whatever the client has.
+        Maps a number of features to the required randomiser; None accepts the randomiser of the
+        client.
 
     Returns
     -------
     sums : MeanSums, MomentSums or CategoryCounts
-        Of at least one report.
+        Sums of at least one report.
     """
     name = type(estimator).__name__
     if not isinstance(reports, Aggregator):

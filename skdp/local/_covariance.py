@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Covariance and principal components of rows that report on their own (Proposition 67)."""
+"""Covariance and principal components from local reports (Proposition 67)."""
 
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -32,7 +32,7 @@ from skdp.privacy.books.ledger import Ledger
 
 
 class MomentReports(ClientMixin):
-    """An estimator from second moments of reports by lift, made here or elsewhere."""
+    """Mixin for estimators from second moments of reports by lift, local or received."""
 
     epsilon: float
     data_norm: float
@@ -54,27 +54,27 @@ class MomentReports(ClientMixin):
         return sums
 
     def _summed_up(self, sums):
-        """Set what is estimated from the sums of reports."""
+        """Set the estimates from the sums of reports."""
         raise NotImplementedError
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_reports(self, reports: Aggregator) -> Self:
-        """Estimate from reports that were made elsewhere what `fit` does from rows.
+        """Estimate as in `fit`, from received reports.
 
         Parameters
         ----------
         reports : Aggregator
-            Of the reports of clients of an estimator with the same `epsilon` and `data_norm`.
+            Reports of clients of an estimator with the same `epsilon` and `data_norm`.
 
         Returns
         -------
         self : object
-            Fitted estimator, with an empty ledger: nothing is spent here.
+            Fitted estimator, with an empty ledger: it spends nothing.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter is unusable, the reports were made with others, or there are none.
+            If a parameter is unusable, the reports have other parameters, or there are none.
         """
         rows, made_by = (lambda n, part=part: self._client_of(n)[part] for part in range(2))
         sums = sums_of(self, reports, rows, made_by)
@@ -83,29 +83,30 @@ class MomentReports(ClientMixin):
 
 
 class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
-    """Unbiased covariance of rows that report once.
+    """Unbiased covariance from one local report of every row.
 
-    Every row makes one report, randomised before anybody sees it. The second moment of the
-    reports is that of the rows and a known multiple of the identity, which is subtracted.
+    Every row makes one report, randomised before anybody sees it. The second moment of the reports
+    is the second moment of the rows plus a known multiple of the identity, which is subtracted.
 
     Parameters
     ----------
     epsilon : float, default=8.0
         Privacy budget of one report in nats, greater than 0. Every row makes one.
     data_norm : float, default=1.0
-        Public radius, in the units of the data: longer rows are scaled down to this Euclidean
-        norm.
+        Public bound on the Euclidean norm of a row, in the units of the data. Longer rows are
+        scaled down to it.
     assume_centered : bool, default=False
-        Whether the mean is known to be 0; else the mean of the reports is subtracted.
+        Whether the mean is known to be 0; otherwise the mean of the reports is subtracted.
     positive : bool, default=True
-        Whether `covariance_` is made positive semi-definite. The nearest such matrix is never
-        further from the covariance of the rows, but biased where noise is as large as eigenvalues.
+        Whether to project `covariance_` to the nearest positive semi-definite matrix. That is
+        never further from the covariance of the rows, but biased if noise is as large as
+        eigenvalues.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -116,12 +117,12 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
     location_ : ndarray of shape (n_features,)
         Mean of the reports; zeros with `assume_centered`.
     noise_level_ : float
-        About the largest eigenvalue that noise alone makes; known beforehand. Smaller eigenvalues
-        of the estimate mean nothing.
+        Approximate largest eigenvalue of pure noise, known in advance. Smaller eigenvalues of the
+        estimate are meaningless.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent by every row.
     n_features_in_ : int
@@ -137,14 +138,16 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private: it has nearly the same law under any
-    two values of that row (Proposition 62 of the guide). The number of rows, the number and
-    names of features and all parameters are public. What is computed from the reports costs
-    nothing more. A second fit is a second report of every row.
+    Privacy. The report of a row is epsilon-locally private: it has nearly the same distribution
+    under any two values of that row (Proposition 62 of the guide). The number of rows, the number
+    and names of features and all parameters are public. Computations on the reports cost nothing
+    more. A second fit is a second report of every row.
 
     Errors. Proposition 67: the estimate is unbiased. For the uncentered moment, the root mean
-    squared error in the Frobenius norm is at most ``data_norm^2 (1 + (d + 1) s) / sqrt(n)``, s
-    being the variance of the noise.
+    squared error in the Frobenius norm is at most ``data_norm^2 (1 + (d + 1) s) / sqrt(n)``, where
+    s is the variance of the noise. The estimate is the covariance of clipped rows. If the trace of
+    `covariance_` plus the squared norm of `location_` is close to ``data_norm**2``, almost all rows
+    have that norm or were clipped to it, and a larger `data_norm` may be right.
 
     References
     ----------
@@ -200,7 +203,7 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows; sparse ones are made dense a part at a time, for reports are dense.
+            Private rows; sparse rows are made dense in parts, because reports are dense.
         y : None
             Ignored.
 
@@ -212,7 +215,7 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are unusable; nothing has been released then.
+            If a parameter or the data are unusable; nothing was released.
         """
         X = validate_private_data(self, X, accept_sparse="csr")
         self._summed_up(self._reported(X))
@@ -233,14 +236,14 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
         scaling: bool = True,
         squared: bool = True,
     ) -> float:
-        """Return how far the estimate is from another covariance.
+        """Return the distance of the estimate from another covariance.
 
         Parameters
         ----------
         comp_cov : array-like of shape (n_features, n_features)
-            The other one.
+            Other covariance.
         norm : {"frobenius", "spectral"}, default="frobenius"
-            Root of the sum of squares, or the largest singular value, of the difference.
+            Square root of the sum of squares, or the largest singular value, of the difference.
         scaling : bool, default=True
             Whether the squared norm is divided by the number of features.
         squared : bool, default=True
@@ -249,7 +252,7 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
         Returns
         -------
         error : float
-            As that of scikit-learn's ``EmpiricalCovariance``.
+            Error, as in scikit-learn's ``EmpiricalCovariance``.
         """
         check_is_fitted(self)
         return covariance_error(self.covariance_, comp_cov, norm, scaling, squared)
@@ -270,7 +273,7 @@ def row_moments(sums, unit, radius, assume_centered):
     unit : PrivUnit
         Parameters of the lift.
     radius : float
-        What the number 1 stands for.
+        Length of a unit of the reports.
     assume_centered : bool
         Whether the mean is 0.
     """
@@ -283,7 +286,7 @@ def row_moments(sums, unit, radius, assume_centered):
 
 
 def covariance_error(covariance, other, norm, scaling, squared):
-    """Return how far a covariance is from another; parameters as those of `error_norm`."""
+    """Return the distance of two covariances; parameters as in `error_norm`."""
     known = StrOptions({"frobenius", "spectral"})
     if not known.is_satisfied_by(norm):
         raise ValueError(f"norm must be 'frobenius' or 'spectral'; got {norm!r}.")
@@ -304,7 +307,7 @@ def nearest_positive(matrix):
 
 
 class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Rows in the coordinates of released components, and back."""
+    """Mixin for transformation of rows to coordinates of released components, and back."""
 
     components_: Any
     mean_: Any
@@ -316,7 +319,7 @@ class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. What is returned of private rows is private.
+            Rows. The result for private rows is private.
 
         Returns
         -------
@@ -329,7 +332,7 @@ class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
 
     def inverse_transform(self, X: MatrixLike) -> Any:
-        """Return the rows that have given coordinates.
+        """Return rows from their coordinates.
 
         Parameters
         ----------
@@ -365,9 +368,9 @@ class PrincipalComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
 
 def signed_components(vectors):
-    """Return eigenvectors, in columns by growing eigenvalue, as rows by falling ones.
+    """Return eigenvectors, in columns by increasing eigenvalue, as rows by decreasing eigenvalue.
 
-    In each of them the entry of largest magnitude is positive.
+    The entry of largest magnitude of each is positive.
     """
     components = vectors.T[::-1]
     largest = np.take_along_axis(components, np.abs(components).argmax(1)[:, None], 1)
@@ -375,10 +378,10 @@ def signed_components(vectors):
 
 
 class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseEstimator):
-    """Principal components of rows that report once.
+    """Principal components from one local report of every row.
 
-    The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`. Anybody may
-    see them. What `transform` returns is not protected: it is computed from rows without noise.
+    The components are eigenvectors of the unbiased covariance of `LocalDPCovariance`, and may be
+    public. The result of `transform` is not protected: it is computed from rows without noise.
 
     Parameters
     ----------
@@ -387,20 +390,20 @@ class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseE
     epsilon : float, default=8.0
         Privacy budget of one report in nats, greater than 0. Every row makes one.
     data_norm : float, default=1.0
-        Public radius, in the units of the data: longer rows are scaled down to this Euclidean
-        norm.
+        Public bound on the Euclidean norm of a row, in the units of the data. Longer rows are
+        scaled down to it.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Components as rows of length 1, in the order of decreasing variance. In each of them the
-        entry of largest magnitude is positive.
+        Components as rows of length 1, in the order of decreasing variance. The entry of largest
+        magnitude of each is positive.
     explained_variance_ : ndarray of shape (n_components,)
         Estimated variance along each; 0 where the estimate is negative.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -408,14 +411,14 @@ class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseE
     mean_ : ndarray of shape (n_features,)
         Mean of the reports.
     noise_level_ : float
-        About the largest eigenvalue that noise alone makes; known beforehand. Components of less
+        Approximate largest eigenvalue of pure noise, known in advance. Components of smaller
         variance have random directions.
     n_components_ : int
         Number of components.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent by every row.
     n_features_in_ : int
@@ -430,14 +433,14 @@ class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseE
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private: it has nearly the same law under any
-    two values of that row (Proposition 62 of the guide). The number of rows, the number and
-    names of features and all parameters are public. What is computed from the reports costs
-    nothing more. A second fit is a second report of every row. `transform` adds no noise: what
-    it returns of a private row is private.
+    Privacy. The report of a row is epsilon-locally private: it has nearly the same distribution
+    under any two values of that row (Proposition 62 of the guide). The number of rows, the number
+    and names of features and all parameters are public. Computations on the reports cost nothing
+    more. A second fit is a second report of every row. `transform` adds no noise: its result for a
+    private row is private.
 
-    Errors. Proposition 67, for the covariance. The angle between a component and that of the
-    rows is about the noise level over the distance to the next eigenvalue.
+    Errors. Proposition 67, for the covariance. The angle between a component and the component of
+    the rows is about the noise level over the distance to the next eigenvalue.
 
     References
     ----------
@@ -490,7 +493,7 @@ class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseE
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows; sparse ones are made dense a part at a time, for reports are dense.
+            Private rows; sparse rows are made dense in parts, because reports are dense.
         y : None
             Ignored.
 
@@ -502,7 +505,7 @@ class LocalDPPCA(MomentReports, PrincipalComponents, TwinMixin, PlanMixin, BaseE
         Raises
         ------
         ValueError
-            If a parameter or the data are unusable; nothing has been released then.
+            If a parameter or the data are unusable; nothing was released.
         """
         X = validate_private_data(self, X, accept_sparse="csr")
         self._summed_up(self._reported(X))

@@ -1,8 +1,8 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frequencies of categories from rows that report on their own, by subset selection.
+"""Frequencies of categories from local reports, by subset selection.
 
-How a row reports is in ``randomisers/subsets.py``, with the references.
+The randomiser is in ``randomisers/subsets.py``, with the references.
 """
 
 import math
@@ -29,19 +29,20 @@ from skdp.privacy.books.ledger import Ledger
 
 
 def on_simplex(values):
-    """Return the nearest frequencies that are not negative and have the sum 1."""
+    """Return the nearest non-negative frequencies with sum 1."""
     ordered = np.sort(values)[::-1]
     shifts = (np.cumsum(ordered) - 1.0) / np.arange(1, len(values) + 1)
     return np.maximum(values - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)
 
 
 class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
-    """Frequencies of categories, from rows that report on their own, with confidence intervals.
+    """Frequencies of categories from local reports, with confidence intervals.
 
-    Every row names some of the categories of a feature, its own one more probably than others,
-    before anybody sees it. Nobody needs to be trusted with the rows. How many are named is chosen
-    for the least error by the budget and the number of categories (subset selection [1]_, [2]_):
-    one with large budgets, which is randomised response, and up to half of them with small ones.
+    Every row names a random subset of the categories of a feature, with its own category at a
+    higher probability. Nobody is trusted with the rows. The budget and the number of categories
+    determine the size of the subset, for the least error (subset selection [1]_, [2]_): one
+    category with large budgets, which is randomised response, and up to half of them with small
+    budgets.
 
     Parameters
     ----------
@@ -49,37 +50,37 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         Privacy budget of one report in nats, from 1e-6 to 1e6. Every row makes one.
     categories : array-like, default=(0, 1)
         Public categories, at least two: one list for all features, or a list of such lists, one
-        for each. A value that is not in the list reports as one that is drawn at random, and nobody
-        can tell afterwards: add a category for others where there may be such. A feature all values
-        of which are of another sort, such as text beside numbers, is refused before any report.
+        for each. A value outside the list reports as a random category, without a trace: add a
+        category for other values if there may be any. A feature with all values of another type,
+        such as text beside numbers, is refused before any report.
     positive : bool, default=True
-        Whether `frequencies_` are brought to the nearest ones that are not negative and have the
-        sum 1; False for unbiased ones.
+        Whether `frequencies_` are the nearest non-negative frequencies with sum 1; False for
+        unbiased ones.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     frequencies_ : list of ndarray
         Estimated frequencies of the categories of every feature, in their order.
     standard_errors_ : list of ndarray
-        Standard errors of the unbiased frequencies: they cover the noise and the sampling of rows.
-        Infinite for a feature of which no report tells.
+        Standard errors of the unbiased frequencies, for the noise and the sampling of rows.
+        Infinite for a feature without reports.
     categories_ : list of ndarray
         The categories of every feature.
     counts_ : ndarray of shape (n_categories,)
-        How many reports name each category, one feature after the other.
+        Number of reports that name each category, feature by feature.
     n_reports_ : ndarray of shape (n_features,)
-        Number of reports that tell of each feature. Of several features a row reports on some
-        drawn at random, as many as give the least error.
+        Number of reports on each feature. With several features, a row reports on a random subset
+        of them, of the size with the least error.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent by every row; delta is 0.
     n_features_in_ : int
@@ -94,15 +95,14 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private (Proposition 90 of the guide), exactly:
-    all draws are made of integers. The number of rows, the categories, the number and names of
-    features and all parameters are public. What is computed from the reports costs nothing more. A
-    second fit is a second report of every row. Timing and exceptions on malformed input are not
-    covered.
+    Privacy. The report of a row is epsilon-locally private (Proposition 90 of the guide), exactly:
+    all draws use integers. The number of rows, the categories, the number and names of features
+    and all parameters are public. Computations on the reports cost nothing more. A second fit is a
+    second report of every row. Timing and exceptions on malformed input are not covered.
 
-    Errors. Proposition 91: unbiased frequencies, whose squared error, summed over categories, is
-    known beforehand (`expected_error`) and does not depend on the frequencies. It is at most that
-    of one-hot, unary and optimised unary encoding.
+    Errors. Proposition 91: the frequencies are unbiased. Their squared error, summed over
+    categories, is known in advance (`expected_error`) and does not depend on the frequencies. It
+    is at most the error of one-hot, unary and optimised unary encoding.
 
     References
     ----------
@@ -169,9 +169,9 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data are unusable; nothing has been released then.
+            If a parameter or the data are unusable; nothing was released.
         BudgetError
-            If a shared budget has less left.
+            If less is left in a shared budget.
         """
         X = validate_private_data(self, X, dtype=None)
         n_rows, n_features = X.shape
@@ -193,22 +193,22 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_reports(self, reports: Aggregator) -> Self:
-        """Estimate the frequencies from reports that were made elsewhere.
+        """Estimate the frequencies from received reports.
 
         Parameters
         ----------
         reports : Aggregator
-            Of the reports of clients of an estimator with the same parameters.
+            Reports of clients of an estimator with the same parameters.
 
         Returns
         -------
         self : LocalDPFrequencies
-            Fitted estimator, with an empty ledger: nothing is spent here.
+            Fitted estimator, with an empty ledger: it spends nothing.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter is unusable, the reports were made with others, or there are none.
+            If a parameter is unusable, the reports have other parameters, or there are none.
         """
         sums = sums_of(self, reports, lambda n_features: CategoryDomain(self._plan(n_features)[0]))
         client = reports.client
@@ -223,13 +223,13 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         Parameters
         ----------
         level : float, default=0.95
-            Probability with which one interval holds, in (0, 1).
+            Coverage probability of one interval, in (0, 1).
 
         Returns
         -------
         lower, upper : list of ndarray
-            Ends of normal intervals around unbiased frequencies, for those of the law that the rows
-            come from, cut off at 0 and 1.
+            Ends of normal intervals around unbiased frequencies, for the frequencies of the
+            population, clipped to [0, 1].
         """
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):
@@ -242,7 +242,7 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         )
 
     def expected_error(self, n_samples: int, n_features: int) -> float:
-        """Return the error that reports will cause; it needs no data and no fit.
+        """Return the expected error of reports, without data or a fit.
 
         Parameters
         ----------
@@ -252,8 +252,8 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
         Returns
         -------
         error : float
-            Root of the mean squared Euclidean distance of unbiased frequencies, of all features
-            together, to those of the rows.
+            Root mean squared Euclidean distance between unbiased frequencies and the frequencies
+            of the rows, for all features together.
 
         Raises
         ------
@@ -288,8 +288,8 @@ class LocalDPFrequencies(ClientMixin, PlanMixin, BaseEstimator):
 
 
 class _OfReports(Doubts):
-    """What a user should know of reports; a row that reports alone is no cause for concern."""
+    """Warnings about reports; a single reporting row is no reason for one."""
 
     def of_budget(self, n_rows, unit, epsilon, delta, assumptions):
-        """Take note of a promise that is next to none."""
+        """Collect a warning of a very weak privacy claim."""
         super().of_budget(max(n_rows, math.ceil(1e3 / epsilon)), unit, epsilon, delta, assumptions)

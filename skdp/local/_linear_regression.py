@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear regression from one local report of every row and its target.
+"""Linear regression from one local report of every row with its target.
 
 In this order: the vector that a row reports, least squares from the moments of reports (Proposition
 67), and the estimator.
@@ -49,17 +49,18 @@ class JointVectors:
     Parameters
     ----------
     radius : float
-        Longest (x, y / scale), in the units of x; longer ones are scaled down to it.
+        Bound on the norm of (x, y / scale), in the units of x; longer vectors are scaled down to
+        it.
     scale : float
-        What targets are divided by.
+        Divisor of targets.
     intercept : float
         Constant feature, in units of the radius; 0 for none.
 
     Notes
     -----
-    The vector is ``f (x, intercept R, y / scale) / (R sqrt(1 + intercept^2))`` with
-    ``f = min(1, R / |(x, y / scale)|)``. The constant is scaled down with the rest: so
-    whatever is a linear function of the row without error stays the same function.
+    The vector is ``f (x, intercept R, y / scale) / (R sqrt(1 + intercept^2))`` with ``f = min(1, R
+    / |(x, y / scale)|)``. The constant is scaled down with the rest, so an exact linear function
+    of the row stays the same function.
     """
 
     radius: float
@@ -105,7 +106,7 @@ class Solution:
     Parameters
     ----------
     coef, covariance : ndarray of shape (size,) and (size, size)
-        Coefficients, and the estimate of their covariance; NaN where there are too few reports.
+        Coefficients, and the estimate of their covariance; NaN with too few reports.
     smallest, level : float, float
         Smallest eigenvalue of the moment of the features, and the level of the noise.
     """
@@ -123,12 +124,12 @@ def groups_of(n_rows, size):
 
 
 def least_squares(groups, unit, penalty):
-    """Return the corrected least squares of the last entry on the others.
+    """Return the corrected least squares solution for the last entry from the others.
 
     Parameters
     ----------
     groups : list of MomentSums
-        Of equally many independent reports, but for one more.
+        Sums of independent reports, with sizes that differ by at most one.
     unit : PrivUnit
         Parameters of the lift that made the reports.
     penalty : ndarray of shape (size,)
@@ -164,7 +165,7 @@ def least_squares(groups, unit, penalty):
 
 
 def joint_penalty(l2, n_rows, radius, n_features, fit_intercept):
-    """Return what ``l2 |coef|^2`` next to a sum of squares adds to the moment of features.
+    """Return the addition of ``l2 |coef|^2`` beside a sum of squares to the moment of features.
 
     Parameters
     ----------
@@ -188,39 +189,39 @@ def joint_penalty(l2, n_rows, radius, n_features, fit_intercept):
 
 
 class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimator):
-    """Least squares of rows that report once, together with their targets.
+    """Least squares from one local report of every row with its target.
 
     Every row makes one report of ``(x, constant, y)``, randomised before anybody sees it. The
-    second moment of the reports is that of the rows and a known multiple of the identity, which
-    is subtracted; the normal equations are solved with what is left. There is no iteration, and
-    nobody needs to be trusted with the rows.
+    second moment of the reports is the second moment of the rows plus a known multiple of the
+    identity, which is subtracted before the normal equations are solved. There is no iteration,
+    and nobody is trusted with the rows.
 
     Parameters
     ----------
     epsilon : float, default=8.0
         Privacy budget of one report in nats, greater than 0. Every row makes one.
     data_norm : float, default=1.0
-        Public length R, in [1e-50, 1e50]. Rows ``(x, y / target_scale)`` that are longer are
-        scaled down to it as a whole, with the constant: they count less. A length that few rows
-        exceed is best.
+        Public length R, in [1e-50, 1e50]. Longer vectors ``(x, y / target_scale)`` are scaled down
+        to it, with the constant, and so have a smaller weight. A length that few rows exceed is
+        best.
     target_scale : float, default=None
-        Public number in [1e-50, 1e50] that targets are divided by. None is
-        ``(2 / n_features)^(1/4)``, which balances the noise of all products in the normal
-        equations if targets are about as large as one feature (Proposition 67).
+        Public divisor of targets, in [1e-50, 1e50]. None is ``(2 / n_features)^(1/4)``, which
+        balances the noise of all products in the normal equations for targets of about the size of
+        a feature (Proposition 67).
     l2 : float, default=0.0
         Strength of the penalty, not negative, as `alpha` of scikit-learn's `Ridge`. The
         intercept is not penalised.
     fit_intercept : bool, default=True
-        Whether to fit an intercept. It takes one more entry of a report.
+        Whether to fit an intercept, by one more entry of a report.
     intercept_scaling : float, default=None
-        The constant feature that carries the intercept, in units of R. None is
-        ``1 / sqrt(n_features)``, about the size of a feature.
+        Constant feature that carries the intercept, in units of R. None is ``1 /
+        sqrt(n_features)``, about the size of a feature.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
@@ -230,22 +231,22 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         Intercept; 0 without.
     coef_covariance_ : ndarray of shape (n_features, n_features)
         Estimated covariance of `coef_`, from the reports. It covers the noise and the sampling of
-        rows, but not the bias where eigenvalues were raised. NaN for fewer than 8 rows, or more
-        than about 1400 features.
+        rows, but not the bias of raised eigenvalues. NaN for fewer than 8 rows, or more than about
+        1400 features.
     coef_standard_error_ : ndarray of shape (n_features,)
-        Roots of its diagonal.
+        Square roots of its diagonal.
     intercept_standard_error_ : float
         The same for the intercept; 0 without one.
     noise_level_ : float
-        The largest eigenvalue that noise alone makes, in the unit of `smallest_eigenvalue_`; known
-        beforehand. Smaller eigenvalues of the moment of the features are raised to it.
+        Largest eigenvalue of pure noise, in the unit of `smallest_eigenvalue_`, known in advance.
+        Smaller eigenvalues of the moment of the features are raised to it.
     smallest_eigenvalue_ : float
         Smallest eigenvalue of the corrected moment of the features and the constant, in the
         unit ball.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent by every row.
     n_features_in_ : int
@@ -256,8 +257,9 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
     Warns
     -----
     NoisyEstimateWarning
-        If `noise_level_` is above a third of `smallest_eigenvalue_`: some direction of the features
-        is mostly noise. The warning depends on the reports alone, so it reveals nothing more.
+        If `noise_level_` is above a third of `smallest_eigenvalue_`: some direction of the
+        features is mostly noise. The warning depends only on the reports, so it reveals nothing
+        more.
 
     See Also
     --------
@@ -267,17 +269,16 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private, its target included: it has nearly
-    the same law under any two values of (x, y) (Proposition 62 of the guide). The number of
-    rows, the number and names of features and all parameters are public. What is computed from
-    the reports costs nothing more. A second fit is a second report of every row.
+    Privacy. The report of a row, its target included, is epsilon-locally private: it has nearly
+    the same distribution under any two values of (x, y) (Proposition 62 of the guide). The number
+    of rows, the number and names of features and all parameters are public. Computations on the
+    reports cost nothing more. A second fit is a second report of every row.
 
-    Errors. Proposition 67: the moments are unbiased; the coefficients are consistent for the
-    least squares of the scaled rows, and `coef_covariance_` for their covariance. Where y is a
-    linear function of x, without error, scaling rows down changes nothing; an error that makes
-    a row longer makes it count less, which pulls predictions towards 0 if many rows are longer
-    than `data_norm`. Without the correction, noise in the features would leave a bias that no
-    number of rows removes.
+    Errors. Proposition 67: the moments are unbiased; the coefficients are consistent for the least
+    squares of the scaled rows, and `coef_covariance_` for their covariance. If y is an exact
+    linear function of x, scaling down changes nothing. But an error that lengthens a row reduces
+    its weight, which biases predictions towards 0 if many rows are longer than `data_norm`.
+    Without the correction, noise in the features would cause a bias for any number of rows.
 
     References
     ----------
@@ -339,7 +340,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows; sparse ones are made dense a part at a time, for reports are dense.
+            Private rows; sparse rows are made dense in parts, because reports are dense.
         y : array-like of shape (n_samples,)
             Private targets.
 
@@ -351,7 +352,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         Raises
         ------
         ValueError
-            If a parameter or the data are unusable; nothing has been released then.
+            If a parameter or the data are unusable; nothing was released.
         """
         X, y = validate_private_data(
             self, X, y, accept_sparse="csr", y_numeric=True, multi_output=False
@@ -388,7 +389,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Return predictions for rows in the clear.
+        """Return predictions for rows, without noise.
 
         Parameters
         ----------
@@ -403,8 +404,8 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         Raises
         ------
         ValueError, TypeError
-            If X has other columns than the rows of `fit`, is not numeric or not finite. Fill in for
-            NaN what was filled in for `fit`, a public constant.
+            If X has other columns than the rows of `fit`, is not numeric or not finite. Impute NaN
+            by the same public constant as for `fit`.
         """
         check_is_fitted(self)
         X = validate_private_data(self, X, accept_sparse="csr", reset=False)
@@ -415,7 +416,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         return linear_regression(self)
 
     def _units(self, n_features):
-        """Return the radius, what targets are divided by, and the constant; all public."""
+        """Return the radius, the divisor of targets, and the constant; all public."""
         scale, constant = self.target_scale, self.intercept_scaling
         if scale is None:
             scale = (2.0 / n_features) ** 0.25
@@ -424,7 +425,7 @@ class LocalDPLinearRegression(TwinMixin, PlanMixin, RegressorMixin, BaseEstimato
         return float(self.data_norm), float(scale), float(constant) if self.fit_intercept else 0.0
 
     def _solved(self, solved, radius, scale, constant):
-        """Keep a solution in the units of the data."""
+        """Set a solution in the units of the data."""
         n_features = self.n_features_in_
         shift = [scale * constant * radius] * bool(constant)
         unit = np.append(np.full(n_features, scale), shift)

@@ -77,14 +77,14 @@ _LEAST_STEPS, _LONGEST_STEP = 20, 4.0
 
 @dataclass(frozen=True)
 class LocalSgdPlan:
-    """What the solver will do: fixed before the data are touched.
+    """Plan of the steps, fixed before any row is read.
 
     Parameters
     ----------
     batches : tuple of (int, int)
         First row of every batch, and the one after the last.
     step_size : float
-        Length of steps, of the first one if they decay.
+        Length of steps, or of the first one if they decay.
     decay : float or None
         Steps have length ``step_size * k**-decay``; None for equal steps.
     penalty : float
@@ -141,7 +141,7 @@ def plan_local_sgd(
     Returns
     -------
     plan : LocalSgdPlan
-        Every row is in one batch. A last batch is not made smaller: sizes are nearly equal.
+        Plan with every row in one batch; sizes of batches are nearly equal.
     """
     # the sum of all steps, whatever their number
     radius = EXPECTED_RADIUS if decay is None else DECAYING_RADIUS
@@ -159,7 +159,7 @@ def plan_local_sgd(
 
 
 class LocalDescent:
-    """Steps along means of reports, every row's being used once.
+    """Steps along means of reports, each used once.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ class LocalDescent:
 
     Notes
     -----
-    The penalty is public, and its part of a step is taken at the new point: that is stable
-    whatever its strength, and the same to first order in the length of the step.
+    The penalty is public, and its part of a step is implicit (at the new point): that is stable
+    for every strength, and equal to first order in the length of the step.
     """
 
     def __init__(self, shape, plan):
@@ -209,7 +209,7 @@ COVARIANCE_DECAY = 0.55
 
 @dataclass(frozen=True)
 class LogisticReportsPlan:
-    """What will be reported, by how many rows, and what is done with it.
+    """Plan of reports: vectors, numbers of rows, and steps.
 
     Parameters
     ----------
@@ -218,13 +218,13 @@ class LogisticReportsPlan:
     shape : tuple of int
         Shape of the coefficients.
     randomiser, longest : Lift, Flip or Product, and float
-        Of gradients, and the norm that is 1 for it.
+        Randomiser of gradients, and the norm of its unit.
     sgd : LocalSgdPlan
         Batches and steps.
     n_gradients : int
-        Rows that report a gradient; the rest reports a root of curvature.
+        Number of rows that report a gradient; the others report a root of curvature.
     curvature, longest_root : Lift or None, and float
-        Randomiser of roots of curvature, and the norm that is 1 for it.
+        Randomiser of roots of curvature, and the norm of its unit.
     """
 
     loss: Any
@@ -252,7 +252,7 @@ def plan_logistic_reports(
     penalty,
     average,
 ):
-    """Choose everything from public numbers.
+    """Plan all reports and steps from public numbers.
 
     Parameters
     ----------
@@ -261,11 +261,12 @@ def plan_logistic_reports(
     epsilon : float
         Budget of one report.
     intercept : float
-        Constant feature of every row, which is in the unit ball without it; 0 for none.
+        Constant feature of every row, not included in its unit ball; 0 for none.
     penalty : float
         Strength of the penalty next to the SUM of losses.
     randomiser : BallRandomiser
-        How gradients report. If it expects no norm, that of gradients at the start is expected.
+        Randomiser of gradients. The default of `expected_norm` is the norm of gradients at the
+        start.
     covariance_share, batch_size, step_size, decay, average : float, int, float, float, bool
         Parameters of the estimator.
 
@@ -277,7 +278,7 @@ def plan_logistic_reports(
     Raises
     ------
     ValueError
-        If parameters do not go together, or there are too few rows for them.
+        If parameters are incompatible, or there are too few rows for them.
     """
     loss = LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
     if covariance_share and n_classes > 2:
@@ -334,7 +335,7 @@ def coef_covariance(hessian, level, second_moment, plan):
     Parameters
     ----------
     hessian, level : ndarray of shape (size, size), float
-        Of the mean loss, without the penalty, and what its noise stays below.
+        Hessian of the mean loss, without the penalty, and a bound on its noise.
     second_moment : ndarray of shape (size, size)
         Of the reported gradients near the end.
     plan : LogisticReportsPlan
@@ -355,7 +356,7 @@ def coef_covariance(hessian, level, second_moment, plan):
 
 
 def _first_residual(n_classes):
-    """Return the norm of a residual where all classes are equally likely."""
+    """Return the norm of a residual for equally likely classes."""
     return 0.5 if n_classes == 2 else math.sqrt(1.0 - 1.0 / n_classes)
 
 
@@ -364,16 +365,17 @@ def _first_residual(n_classes):
 
 @dataclass(frozen=True, eq=False)
 class CurvatureVectors:
-    """The row, times the root of its loss's second derivative, in units of the longest.
+    """The row times the square root of the second derivative of its loss, in units of the longest.
 
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,)
-        Where the derivative is taken.
+        Point of the derivative.
     loss : LogisticLoss
         Pointwise loss with one output.
     longest : float
-        Bound on the norm: the root of the largest second derivative times that of a row.
+        Bound on the norm: the square root of the largest second derivative, times the bound on a
+        row.
 
     Notes
     -----
@@ -386,7 +388,7 @@ class CurvatureVectors:
 
     @property
     def name(self):
-        """What is reported."""
+        """Name of the reported vectors."""
         return f"roots of curvature of {type(self.loss).__name__}"
 
     def vectors(self, chunk):
@@ -406,7 +408,7 @@ _AT_ONCE = 1 << 21
 
 
 class GradientReports:
-    """One report of the gradient of each of the first rows, batch after batch.
+    """One gradient report of each of the first rows, batch by batch.
 
     Parameters
     ----------
@@ -417,15 +419,15 @@ class GradientReports:
     shape : tuple of int
         Shape of the coefficients.
     randomiser : Lift, Flip or Product
-        Of vectors of as many entries.
+        Randomiser of vectors of this size.
     longest : float
         Bound on the norm of a gradient.
     n_rows : int
         Rows that report gradients.
     penalty : float
-        Strength of the public penalty, which counts in the scatter.
+        Strength of the public penalty, which is part of the scatter.
     first_kept : int or None
-        First row whose report counts in the scatter; None for no scatter.
+        First row with a report in the scatter; None for no scatter.
     """
 
     def __init__(
@@ -459,12 +461,12 @@ class GradientReports:
 
     @property
     def second_moment(self):
-        """Mean of ``g g'`` over the reports g that count, the penalty's gradient included."""
+        """Mean of ``g g'`` over the reports g of the scatter, with the gradient of the penalty."""
         return self._moment / self._n_kept
 
 
 def reported_hessian(curator, loss, coef, randomiser, longest, rows):
-    """Return an unbiased Hessian of the mean loss, and a level that its noise stays below.
+    """Return an unbiased Hessian of the mean loss, and a bound on its noise.
 
     Parameters
     ----------
@@ -473,9 +475,9 @@ def reported_hessian(curator, loss, coef, randomiser, longest, rows):
     loss : LogisticLoss
         Pointwise loss with one output.
     coef : ndarray of shape (size,)
-        Where the Hessian is taken.
+        Point of the Hessian.
     randomiser : Lift
-        Of vectors of as many entries.
+        Randomiser of vectors of this size.
     longest : float
         Bound on the norm of `CurvatureVectors`.
     rows : tuple of (int, int)
@@ -484,14 +486,14 @@ def reported_hessian(curator, loss, coef, randomiser, longest, rows):
     Returns
     -------
     hessian : ndarray of shape (size, size)
-        Without the penalty; it need not be positive definite.
+        Hessian without the penalty, not necessarily positive definite.
     level : float
-        Twice the noise's variance times ``sqrt(size / n_rows)``: what an eigenvalue of the
+        Twice the variance of the noise times ``sqrt(size / n_rows)``, which an eigenvalue of the
         noise hardly ever exceeds.
 
     Notes
     -----
-    A report of w has second moment ``s I + (c/m) w w'`` (Lift), whatever the length of w.
+    A report of w has second moment ``s I + (c/m) w w'`` (Lift), for every length of w.
     """
     query = LocalReports(CurvatureVectors(coef, loss, longest), randomiser)
     prepaid = curator.prepay(query, LocalMechanism(randomiser.epsilon), 1, rows=rows)
@@ -512,73 +514,73 @@ class LocalDPLogisticRegression(
 ):
     """Logistic regression from one locally private report of every row.
 
-    Every row reports the gradient of its loss once, randomised before anybody sees it, in one
-    of the batches of one pass of stochastic gradient steps; the result is the average of the
-    iterates [1]_. Nobody holds the rows, and nobody need be trusted.
+    Every row reports the gradient of its loss once, randomised before anybody sees it, in one pass
+    of stochastic gradient steps over batches. The result is the average of the iterates [1]_.
+    Nobody holds the rows, and nobody is trusted.
 
     Parameters
     ----------
     epsilon : float, default=8.0
-        Budget of the one report that a row makes, in nats, from 1e-6 to 1e6.
+        Privacy budget of the one report of a row, in nats, from 1e-6 to 1e6.
     data_norm : float, default=1.0
         Public bound on the Euclidean norm of a row; longer rows are scaled down to it.
     classes : array-like of shape (n_classes,), default=None
         Public label set. Rows with other labels report a vector of zeros, randomised like any
-        other. None reads it from `y` and says so in the ledger. The label is protected like
-        the rest of its row.
+        other. None reads it from `y`, and the ledger says so. The label is protected like the rest
+        of its row.
     C : float, default=np.inf
-        Inverse strength of the penalty, as in scikit-learn: the sum of losses plus
-        ``|coef|^2 / (2 C)``, the intercept counting as one more coefficient, with its constant
-        feature in units of `data_norm`. The penalty is public: no report has it.
+        Inverse strength of the penalty, as in scikit-learn: the sum of losses plus ``|coef|^2 / (2
+        C)``, where the intercept is another coefficient, with its constant feature in units of
+        `data_norm`. The penalty is public, and not part of a report.
     fit_intercept : bool, default=True
-        Whether there is an intercept. It is one more entry of every report.
+        Whether to fit an intercept, by one more entry of every report.
     intercept_scaling : float, default=None
-        Constant feature that the intercept belongs to, in units of `data_norm`. None: 0.4.
+        Constant feature that carries the intercept, in units of `data_norm`. None is 0.4.
     randomiser : {"lift", "flip", "product", "auto"} or BallRandomiser, default="lift"
-        How gradients, in units of the longest, report. A word is the `magnitude` of a
-        `BallRandomiser`: what is done about lengths below 1. "lift": one more entry makes all
-        vectors unit vectors. "product": direction and length are reported separately, as in
-        [1]_; better at large budgets. An object also takes the norm that gradients are expected
-        to have, on which steps rest; without one it is that of a row of norm 1 at the start.
+        Randomiser of gradients, in units of the longest. A name is the `magnitude` of a
+        `BallRandomiser`, the treatment of lengths below 1. "lift": an additional entry makes all
+        vectors unit vectors. "product": separate reports of direction and length, as in [1]_;
+        better at large budgets. An object also has the expected norm of gradients, which
+        determines the steps; its default is the norm for a row of norm 1 at the start.
     batch_size : int, default=None
-        Rows of a batch, all nearly equal. None chooses it from public quantities.
+        Number of rows of a batch, nearly equal for all. None chooses it from public quantities.
     step_size : float, default=None
         Length of steps along the mean gradient of rows in units of `data_norm`. None chooses it.
     decay : float, default=None
         In (1/2, 1): steps have length ``step_size * k**-decay`` [2]_. None: equal steps, or 0.55
-        if there is to be a covariance.
+        with a covariance.
     average : bool, default=True
         Whether the result is the average of the iterates, or the last one.
     covariance_share : float, default=0.0
-        For two classes: share of the rows that report, instead of a gradient, a vector whose second
-        moment is the Hessian at the result; `coef_covariance_` needs them. Try 0.2.
+        For two classes: share of the rows that report, instead of a gradient, a vector for the
+        Hessian at the result, which `coef_covariance_` needs. Try 0.2.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients; those of several classes add up to zero, if none is zero.
+        Coefficients. For several classes they add up to zero, if none is zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     coef_covariance_ : ndarray of shape (n_features + 1, n_features + 1)
         Estimated covariance of the coefficients and, last, the intercept, in squared units of
-        these; only with `covariance_share`. Infinite where the noise hides the curvature: more
-        rows, or a larger budget, are needed.
+        these; only with `covariance_share`. Infinite if the noise hides the curvature: it needs
+        more rows or a larger budget.
     classes_ : ndarray of shape (n_classes,)
         Label set.
     n_iter_ : ndarray of shape (1,)
         Number of batches, a public number.
     n_rounds_ : int
-        Number of rounds there are to be; only after `client`.
+        Planned number of rounds; only after `client`.
     randomiser_ : object
         Public parameters of the reports of gradients.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, 0.0) spent; never more than granted.
     n_features_in_ : int
@@ -593,23 +595,23 @@ class LocalDPLogisticRegression(
 
     Notes
     -----
-    Privacy. Every row, its label included, makes one report, whose densities under any two
-    values of the row differ by a factor of at most ``exp(epsilon)``. So all reports together
-    are epsilon-private in the local model, whoever reads them. Public: the parameters, the
-    number of rows, the number and names of features, and the label set. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters by
-    looking at private data; every further fit costs every row another `epsilon`.
+    Privacy. Every row, with its label, makes one report. The densities of the report under any two
+    values of the row differ by a factor of at most ``exp(epsilon)``. So all reports together are
+    epsilon-private in the local model, towards every reader. Public: the parameters, the number of
+    rows, the number and names of features, and the label set. Not covered: timing, exceptions on
+    malformed input, `score` on private data, and the choice of parameters by private data. Every
+    further fit costs every row another `epsilon`.
 
-    Rows are read in a fixed order that is far from sorted. Each batch reports at the current point,
-    so rows must be reachable when their turn comes: the protocol is interactive. `client` and
-    `partial_fit_reports` are one round of it. Several classes are one vector and one report, of
-    norm at most ``sqrt(2)`` times that of the row.
+    Rows are read in a fixed order, far from sorted. Each batch reports at the current point, so
+    rows must be available at their turn: the protocol is interactive. `client` and
+    `partial_fit_reports` are one round of it. Several classes make one vector and one report, with
+    a norm of at most ``sqrt(2)`` times the norm of the row.
 
-    The covariance is ``H^-1 S H^-1 / n``: S is the second moment of the reported gradients, and
-    H the reported Hessian, corrected for its noise [1]_, [2]_. It covers the noise of rows and of
-    reports, if steps are so many that the start is forgotten; shorter passes add a bias, which it
-    does not cover. On made-up data of 20,000 and 200,000 rows, intervals of level 0.95 covered in
-    0.9 to 0.95 of all fits. Proofs are in the user guide, :ref:`proofs-local`.
+    The covariance is ``H^-1 S H^-1 / n``: S is the second moment of the reported gradients, and H
+    the reported Hessian, corrected for its noise [1]_, [2]_. It covers the noise of rows and of
+    reports, with enough steps to forget the start; it does not cover the bias of shorter passes.
+    On made-up data of 20,000 and 200,000 rows, the coverage of intervals of level 0.95 was 0.9 to
+    0.95. Proofs are in the user guide, :ref:`proofs-local`.
 
     References
     ----------
@@ -705,8 +707,8 @@ class LocalDPLogisticRegression(
         Raises
         ------
         ValueError
-            If a parameter or the data are unusable. The message names no data value, but that
-            it was raised may depend on the data.
+            If a parameter or the data are unusable. The message contains no data value, but the
+            exception itself may depend on the data.
         """
         check_local_epsilon(self.epsilon)
         ball = L2Ball(check_radius(self.data_norm))
@@ -756,21 +758,22 @@ class LocalDPLogisticRegression(
         return self._described(descent, classes, plan)
 
     def client(self, n_features: int, n_samples: int) -> LocalClient:
-        """Return what reports a gradient at the point that is reached, elsewhere.
+        """Return a client that reports a gradient at the current point.
 
-        A round is: this client to everybody of a batch, their reports to an `Aggregator`, and that
-        to `partial_fit_reports`. The first call begins the rounds, on an estimator without a fit.
+        A round: send this client to all persons of a batch, add their reports to an `Aggregator`,
+        and pass it to `partial_fit_reports`. The first call begins the rounds, without an earlier
+        fit.
 
         Parameters
         ----------
         n_features, n_samples : int
-            Number of features, and how many persons report in all rounds together, about: step
-            sizes rest on it. The same in every round.
+            Number of features, and approximate number of reporting persons in all rounds, which
+            determines the step sizes. The same in every round.
 
         Returns
         -------
         client : LocalClient
-            For ``report(row, label)``. Every person reports in one round only.
+            Client for ``report(row, label)``. Every person reports in one round only.
 
         Raises
         ------
@@ -794,22 +797,22 @@ class LocalDPLogisticRegression(
 
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit_reports(self, reports: Aggregator) -> Self:
-        """Take one step along the gradients that were reported in a round.
+        """Make one step along the reported gradients of a round.
 
         Parameters
         ----------
         reports : Aggregator
-            Of reports of what `client` returned last, of as many as came.
+            Reports of the last result of `client`, in any number.
 
         Returns
         -------
         self : object
-            Fitted to the rounds so far, with an empty ledger: nothing is spent here.
+            Estimator fitted to the rounds so far, with an empty ledger: it spends nothing.
 
         Raises
         ------
         ValueError, TypeError
-            If no client was made, the reports are those of another round, or there are none.
+            If there is no client, the reports are from another round, or there are none.
         """
         if "_rounds" not in vars(self):
             raise ValueError("there is no round: call client(n_features, n_samples) first.")
@@ -820,7 +823,7 @@ class LocalDPLogisticRegression(
         return self._described(descent, point.classes, plan)
 
     def _begun(self, n_features, n_samples):
-        """Return the plan, the steps so far, and what rows report in the next round, or raise."""
+        """Return the plan, the steps so far, and the vectors of the next round, or raise."""
         classes, *_ = resolve_classes(np.asarray(self.classes), self.classes)
         plan = self._plan(n_samples, n_features, len(classes))
         if "_rounds" not in vars(self):
@@ -839,7 +842,7 @@ class LocalDPLogisticRegression(
         return plan, descent, GradientDomain(descent.coef, classes, radius, intercept)
 
     def _described(self, descent, classes, plan):
-        """Write what was found to the attributes."""
+        """Set the attributes from the result."""
         intercept, coef = self._intercept, centered_classes(descent.result)
         self.classes_ = classes
         self._clipped_at = check_radius(self.data_norm)
@@ -863,12 +866,12 @@ class LocalDPLogisticRegression(
         Returns
         -------
         lower, upper : ndarray of shape (n_features + 1,)
-            In the order of `coef_covariance_`. Infinite if the curvature is hidden by noise.
+            Ends in the order of `coef_covariance_`. Infinite if noise hides the curvature.
 
         Raises
         ------
         ValueError
-            If the level is not in (0, 1), or the estimator was fitted without a covariance.
+            If the level is not in (0, 1), or there is no covariance.
         """
         check_is_fitted(self)
         if not 0.0 < level < 1.0:

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Means of rows that report on their own."""
+"""Means from local reports."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -37,14 +37,14 @@ from skdp.privacy.books.ledger import Ledger
 
 @dataclass(frozen=True)
 class MeanPlan:
-    """What is public about the reports of a mean.
+    """Public facts about the reports of a mean.
 
     Parameters
     ----------
     domain : BallDomain or BoxDomain
-        What rows are brought into.
+        Domain of rows.
     randomiser : Randomiser
-        Makes the reports.
+        Randomiser of reports.
     """
 
     domain: Any
@@ -62,7 +62,7 @@ class MeanPlan:
 
 
 def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_features):
-    """Return the plan that parameters of `LocalDPMean` ask for, or raise a ValueError."""
+    """Return the plan for the parameters of `LocalDPMean`, or raise a ValueError."""
     if (mechanism == "cube") != (bounds is not None):
         raise ValueError(
             'bounds must be given for mechanism="cube", and be None otherwise; got '
@@ -83,63 +83,61 @@ def plan_mean_reports(epsilon, mechanism, data_norm, bounds, expected_norm, n_fe
 
 
 def check_format(X, bounds):
-    """Raise a TypeError for sparse rows that are to be brought into a box."""
+    """Raise a TypeError for sparse rows in a box."""
     if bounds is not None:
         refuse_sparse(X, "bounds", "bounds=None")
 
 
 class LocalDPMean(ClientMixin, MeanEstimator):
-    """Mean of rows that report on their own, with confidence intervals.
+    """Mean of rows from local reports, with confidence intervals.
 
     Every row makes one unbiased report, randomised before anybody sees it, and the mean of the
-    reports is the estimate. Nobody needs to be trusted with the rows. The law of the noise is
-    public, so the error is known beforehand. Whatever is computed from reports costs nothing more,
-    intervals too.
+    reports is the estimate. Nobody is trusted with the rows. The law of the noise is public, so
+    the error is known in advance. Computations on reports, such as intervals, cost nothing more.
 
     Parameters
     ----------
     epsilon : float, default=8.0
         Privacy budget of one report in nats, greater than 0. Every row makes one.
     mechanism : {"lift", "flip", "product", "cube"}, default="lift"
-        How a row reports. "lift": PrivUnit [1]_ of the row with one more entry, which makes it a
+        Randomiser. "lift": PrivUnit [1]_ of the row with an additional entry, which makes it a
         unit vector; the noise is the same in all directions and for all rows. "flip": PrivUnit of
-        the direction, reversed with a probability that gives the right mean. "product": direction
-        and length in separate reports, which is best for large budgets and rows much shorter than
-        `data_norm`. "cube": PrivUnit on the corners of a box, whose noise is drawn exactly; needs
-        `bounds`.
+        the direction, reversed at random with the correct mean. "product": separate reports of
+        direction and length, best for large budgets and rows much shorter than `data_norm`.
+        "cube": PrivUnit on the corners of a box, with exact draws of noise; needs `bounds`.
     data_norm : float, default=1.0
-        Public radius, in the units of the data: longer rows are scaled down to this Euclidean
-        norm, which pulls the mean towards 0. Ignored with `bounds`.
+        Public bound on the Euclidean norm of a row, in the units of the data. Longer rows are
+        scaled down to it, which biases the mean towards 0. Ignored with `bounds`.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds for "cube": a pair (lower, upper) of numbers or arrays of shape (n_features,),
         or a pair for every feature, in order or by name. Coordinates outside are clipped.
     expected_norm : float, default=None
         Public guess of the norms of rows relative to `data_norm`, in (0, 1]; None for 1. "product"
-        splits the budget for such rows, and the errors stated beforehand are theirs.
+        splits the budget for such rows, and the errors known in advance are for them.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: each is charged (epsilon, delta) before it reads a
-        row, and refused if that is more than what is left.
+        A budget shared by several fits. Each fit is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the noise from the operating system. A seed makes the noise
-        reproducible, voids the guarantee towards whoever knows it, and warns.
+        None draws the noise from the operating system. A seed makes the noise reproducible, voids
+        the guarantee towards anybody who knows it, and warns.
 
     Attributes
     ----------
     location_ : ndarray of shape (n_features,)
         Mean of the reports.
     standard_error_ : ndarray of shape (n_features,)
-        Standard error of `location_`, from the variance of the reports: it covers the noise and the
+        Standard error of `location_`, from the variance of the reports, for the noise and the
         sampling of rows. Infinite for a single row.
     noise_variance_ : ndarray of shape (n_features,)
-        Variance of an entry of one report around its row, known beforehand. With "lift" it is the
-        same for all rows; with "flip" and "product" it is that of rows of the expected norm,
-        averaged over entries; with "cube" that of the center of the box, where it is largest.
+        Variance of an entry of one report around its row, known in advance. With "lift" it is the
+        same for all rows; with "flip" and "product" it is for rows of the expected norm, averaged
+        over entries; with "cube" it is for the center of the box, the largest one.
     n_reports_ : int
         Number of reports.
     randomiser_ : object
         Parameters of the randomiser.
     ledger_ : Ledger
-        What was released, at what price.
+        Releases and their prices.
     privacy_spent_ : tuple of (float, float)
         The (epsilon, delta) spent by every row.
     n_features_in_ : int
@@ -155,14 +153,14 @@ class LocalDPMean(ClientMixin, MeanEstimator):
 
     Notes
     -----
-    Privacy. Every row's report is epsilon-locally private: it has nearly the same law under any
-    two values of that row (Proposition 62 of the guide, and 63 for "cube"). The number of rows,
-    the number and names of features and all parameters are public. What is computed from the
-    reports costs nothing more. A second fit is a second report of every row.
+    Privacy. The report of a row is epsilon-locally private: it has nearly the same distribution
+    under any two values of that row (Proposition 62 of the guide, and 63 for "cube"). The number
+    of rows, the number and names of features and all parameters are public. Computations on the
+    reports cost nothing more. A second fit is a second report of every row.
 
-    Errors. Proposition 66: `location_` has the mean of the clipped rows as its expectation, and
-    squared error ``noise_variance_ / n`` around it. The intervals are Student's. Reports are
-    bounded, so a few dozen rows are enough for them.
+    Errors. Proposition 66: the expectation of `location_` is the mean of the clipped rows, with
+    squared error ``noise_variance_ / n``. The intervals are Student's. Reports are bounded, so a
+    few dozen rows are enough for them.
 
     References
     ----------
@@ -226,8 +224,8 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows; sparse ones only without `bounds`, and they are made dense a part at
-            a time, for reports are dense.
+            Private rows; sparse rows only without `bounds`, and made dense in parts, because
+            reports are dense.
         y : None
             Ignored.
 
@@ -239,7 +237,7 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data are unusable; nothing has been released then.
+            If a parameter or the data are unusable; nothing was released.
         """
         check_format(X, self.bounds)
         X = validate_private_data(self, X, accept_sparse="csr")
@@ -266,24 +264,24 @@ class LocalDPMean(ClientMixin, MeanEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_reports(self, reports: Aggregator) -> Self:
-        """Take the mean of reports that were made elsewhere.
+        """Take the mean of received reports.
 
         Parameters
         ----------
         reports : Aggregator
-            Of the reports of clients of this estimator, or of a `PrivUnitPrivatizer` or
-            `ScalarPrivatizer` of the same `epsilon`, `data_norm` and `bounds`: how rows report,
-            the `mechanism`, is up to the client.
+            Reports of clients of this estimator, or of a `PrivUnitPrivatizer` or
+            `ScalarPrivatizer` with the same `epsilon`, `data_norm` and `bounds`. Clients may use
+            any `mechanism`.
 
         Returns
         -------
         self : LocalDPMean
-            Fitted estimator, with an empty ledger: nothing is spent here.
+            Fitted estimator, with an empty ledger: it spends nothing.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter is unusable, the reports were made with others, or there are none.
+            If a parameter is unusable, the reports have other parameters, or there are none.
         """
         sums = sums_of(self, reports, lambda n_features: self._plan(n_features).domain)
         plan = MeanPlan(reports.client.rows, reports.client.randomiser)
@@ -298,13 +296,13 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         Parameters
         ----------
         level : float, default=0.95
-            Probability with which one interval holds, in (0, 1).
+            Coverage probability of one interval, in (0, 1).
 
         Returns
         -------
         lower, upper : ndarray of shape (n_features,)
-            Ends of Student's intervals for the mean of the law that the clipped rows come from.
-            Infinite for a single row.
+            Ends of Student's intervals for the population mean of the clipped rows. Infinite for a
+            single row.
         """
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0.0 < level < 1.0):
@@ -315,7 +313,7 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         return self.location_ - half, self.location_ + half
 
     def expected_error(self, n_samples: int, n_features: int) -> float:
-        """Return the error that the noise will cause; it needs no data and no fit.
+        """Return the expected error from noise, without data or a fit.
 
         Parameters
         ----------
@@ -325,8 +323,8 @@ class LocalDPMean(ClientMixin, MeanEstimator):
         Returns
         -------
         error : float
-            Root of the mean squared Euclidean distance of `location_` to the mean of the clipped
-            rows, for rows of the expected norm.
+            Root mean squared Euclidean distance of `location_` from the mean of the clipped rows,
+            for rows of the expected norm.
 
         Raises
         ------

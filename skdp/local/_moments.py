@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of reports, added up a few at a time, and the moments of rows that they estimate."""
+"""Running sums of reports, and estimates of the moments of rows."""
 
 import math
 from itertools import pairwise
@@ -39,7 +39,7 @@ class MeanSums:
         self.n_reports = n_all
 
     def merge(self, other):
-        """Add what another object added up."""
+        """Add the sums of another object."""
         n_all = self.n_reports + other.n_reports
         if not other.n_reports:
             return
@@ -51,11 +51,11 @@ class MeanSums:
 
     @property
     def state(self):
-        """What was added up, an ndarray of shape (2, size); `restore` takes it."""
+        """State of the sums, an ndarray of shape (2, size); `restore` takes it."""
         return np.stack([self.mean, self._squares])
 
     def restore(self, n_reports, state):
-        """Take up what was added up, or raise a ValueError."""
+        """Set the state of the sums, or raise a ValueError."""
         if not (state[1] >= 0.0).all():
             raise ValueError("sums of squares must not be negative.")
         self.n_reports, self.mean, self._squares = n_reports, state[0].copy(), state[1].copy()
@@ -69,7 +69,7 @@ class MeanSums:
 
 
 class CategoryCounts:
-    """How many reports name each category; reports are added a few at a time.
+    """Running numbers of reports that name each category.
 
     Parameters
     ----------
@@ -86,17 +86,17 @@ class CategoryCounts:
         self.counts += reports.sum(axis=0)
 
     def merge(self, other):
-        """Add what another object added up."""
+        """Add the sums of another object."""
         self.n_reports += other.n_reports
         self.counts += other.counts
 
     @property
     def state(self):
-        """What was added up, an ndarray of shape (1, size); `restore` takes it."""
+        """State of the sums, an ndarray of shape (1, size); `restore` takes it."""
         return self.counts[None]
 
     def restore(self, n_reports, state):
-        """Take up what was added up, or raise a ValueError."""
+        """Set the state of the sums, or raise a ValueError."""
         counts = state[0].copy()
         if not ((counts >= 0.0) & (counts <= n_reports) & (counts == np.rint(counts))).all():
             raise ValueError("counts must be whole numbers, and at most that of reports.")
@@ -122,25 +122,25 @@ class MomentSums:
         self.gram += reports.T @ reports
 
     def merge(self, other):
-        """Add what another object added up."""
+        """Add the sums of another object."""
         self.n_reports += other.n_reports
         self.total += other.total
         self.gram += other.gram
 
     @property
     def state(self):
-        """What was added up, an ndarray of shape (1 + size, size); `restore` takes it."""
+        """State of the sums, an ndarray of shape (1 + size, size); `restore` takes it."""
         return np.vstack([self.total, self.gram])
 
     def restore(self, n_reports, state):
-        """Take up what was added up, or raise a ValueError."""
+        """Set the state of the sums, or raise a ValueError."""
         total, gram = state[0].copy(), state[1:].copy()
         if not (np.array_equal(gram, gram.T) and (np.diag(gram) >= 0.0).all()):
             raise ValueError("sums of products must be symmetric, and of squares not negative.")
         self.n_reports, self.total, self.gram = n_reports, total, gram
 
     def second_moment(self, unit):
-        """Return the unbiased mean of ``w w'`` over the vectors w that reported by lift.
+        """Return the unbiased mean of ``w w'`` over vectors w with reports by lift.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class MomentSums:
         return moment / (unit.cosine / unit.scale)
 
     def covariance(self, unit):
-        """Return the unbiased mean of ``(w - v) (w - v)'``, v being the mean of all w.
+        """Return the unbiased mean of ``(w - v) (w - v)'``, where v is the mean of all w.
 
         Parameters
         ----------
@@ -161,8 +161,8 @@ class MomentSums:
 
         Notes
         -----
-        The mean of reports is v and noise, whose covariance is the mean of those of the
-        reports over their number: ``s I + (c/m - 1) w w'`` each.
+        The mean of reports is v plus noise. The covariance of the noise is the mean covariance of
+        a report, ``s I + (c/m - 1) w w'``, over their number.
         """
         mean, moment = self.total / self.n_reports, self.second_moment(unit)
         noise = (unit.cosine / unit.scale - 1.0) * moment
@@ -178,16 +178,15 @@ def add_reports(curator, query, epsilon, accounts):
     curator : Curator
         Holds the rows.
     query : LocalReports
-        What they report, and how.
+        Query of the reports.
     epsilon : float
         Budget of one report.
     accounts : sequence of ((int, int), object)
-        Consecutive parts of the rows that are all of them together, and what their reports are
-        added to.
+        Consecutive parts that cover all rows, and the sums of their reports.
 
     Notes
     -----
-    No more than about a million numbers of reports are in memory at a time.
+    At most about a million numbers of reports are in memory at a time.
     """
     prepaid = curator.prepay(query, LocalMechanism(epsilon), 1)
     step = max(1, _AT_ONCE // query.size)
@@ -201,7 +200,7 @@ def add_reports(curator, query, epsilon, accounts):
 
 
 def noise_level(unit, size, n_reports):
-    """Return the largest eigenvalue that noise alone has in a second moment of reports.
+    """Return the largest eigenvalue of pure noise in a second moment of reports.
 
     Parameters
     ----------
@@ -213,8 +212,8 @@ def noise_level(unit, size, n_reports):
     Returns
     -------
     level : float
-        Where the spectrum of a sample covariance of isotropic noise ends (Marchenko and
-        Pastur 1967), less the variance of the noise: ``s (2 sqrt(p/n) + p/n)``.
+        Upper edge of the spectrum of a sample covariance of isotropic noise (Marchenko and Pastur
+        1967), minus the variance of the noise: ``s (2 sqrt(p/n) + p/n)``.
     """
     ratio = size / n_reports
     spread = 2.0 * math.sqrt(ratio) + ratio

@@ -51,11 +51,11 @@ NEW_ROWS = ("auto", "keep", "randomise")
 
 
 class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A transformer that gives every row a report of its own.
+    """Transformer of rows to their own reports.
 
-    Subclasses implement ``_domain_of(n_features)``, which returns the public domain of rows
-    for a number of features and may raise, and ``_randomiser_of(n_features)``. A domain has
-    ``admit(X)``, ``vectors``, ``original(reports)``, ``kept(X)`` and ``variance(randomiser)``.
+    Subclasses implement ``_domain_of(n_features)``, which returns the public domain of rows for a
+    number of features or raises, and ``_randomiser_of(n_features)``. A domain has ``admit(X)``,
+    ``vectors``, ``original(reports)``, ``kept(X)`` and ``variance(randomiser)``.
     """
 
     _parameter_constraints = {
@@ -72,7 +72,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Only its shape is used. Nothing is spent, and a new ledger begins.
+            Rows, used for their shape only. Nothing is spent, and a new ledger begins.
         y : None
             Ignored.
 
@@ -110,13 +110,13 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         X_reported : ndarray of shape (n_samples, n_features)
-            In float64. From now on `transform` returns rows in the clear, unless
+            Reports in float64. From now on `transform` returns rows IN THE CLEAR, unless
             ``new_rows="randomise"``.
 
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data are unusable; nothing has been spent then.
+            If a parameter or the data are unusable; nothing was spent.
         """
         reported = self.fit(X)._report(X)
         self._trained = True
@@ -133,7 +133,7 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         X_transformed : {ndarray, sparse matrix} of shape (n_samples, n_features)
-            In float64; sparse only if X is and its rows are kept.
+            Result in float64; sparse only for sparse X with rows kept.
         """
         check_is_fitted(self)
         if self.new_rows == "keep" or (self.new_rows == "auto" and self._trained):
@@ -141,19 +141,18 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return self._report(X)
 
     def client(self, n_features: int | None = None) -> LocalClient:
-        """Return what reports about one row, elsewhere, with these parameters.
+        """Return a client that reports one row, with these parameters.
 
         Parameters
         ----------
         n_features : int, default=None
-            Number of features. None for that of `fit`, whose names bounds may have.
+            Number of features. None for the number (and the names, for bounds) of `fit`.
 
         Returns
         -------
         client : LocalClient
-            It needs no rows, and knows nothing of this transformer's ledger. `LocalDPMean` takes
-            its reports by `fit_reports`; ``client.read(report)`` is a row of what `transform`
-            returns.
+            Client, made without rows, with its own ledger. `LocalDPMean` takes its reports by
+            `fit_reports`; ``client.read(report)`` is like a row of `transform`.
 
         Raises
         ------
@@ -170,13 +169,13 @@ class ReportingTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
     @property
     def ledger_(self) -> Ledger:
-        """What was reported since `fit`, at what price."""
+        """Reports since `fit`, and their prices."""
         check_is_fitted(self)
         return self._account.ledger
 
     @property
     def privacy_spent_(self) -> tuple[float, float]:
-        """The (epsilon, delta) of all calls since `fit`, as if all had the same rows."""
+        """The (epsilon, delta) of all calls since `fit`, as for the same rows in all calls."""
         return self.ledger_.epsilon(0.0), 0.0
 
     def _checked(self, X):
@@ -229,81 +228,80 @@ _FLOOR = 0.1
 
 
 class PrivUnitPrivatizer(ReportingTransformer):
-    """Replace every row by a report of its own: unbiased, and epsilon-locally private.
+    """Replace every row by its own unbiased, epsilon-locally private report.
 
-    All reports together, and everything computed from them, tell about a row no more than its own
-    report does. Whoever collects them need not be trusted.
+    All reports together, and everything computed from them, reveal about a row no more than its
+    own report. The collector need not be trusted.
 
     Parameters
     ----------
     epsilon : float, default=8.0
-        Budget of ONE report of a row in nats, from 1e-6 to 1e6.
+        Privacy budget of ONE report of a row, in nats, from 1e-6 to 1e6.
     mechanism : {"privunit", "privunit-gaussian", "projunit", "cube"}, default="privunit"
-        "privunit" reports directions with the least error that is known. "privunit-gaussian"
-        is its limit in many dimensions. "projunit" rotates rows at random and reports
-        `n_components` entries: shorter messages. "cube" is for rows in a box (`bounds`); its
-        reports take one bit an entry and are drawn exactly, with integers.
+        "privunit" reports directions with the least known error. "privunit-gaussian" is its limit
+        in high dimensions. "projunit" rotates rows at random and reports `n_components` entries,
+        for shorter messages. "cube" is for rows in a box (`bounds`); its reports have one bit per
+        entry and are drawn exactly, with integers.
     magnitude : {"lift", "flip", "product", "unit", "auto"}, default="lift"
-        What is done about lengths below `data_norm`. "lift" adds an entry with which all rows
-        have that length; the noise is then the same in all directions and for all rows. "flip"
-        reverses a row with a probability that gives the right mean. "product" reports the length on
-        its own. "unit" takes all rows to be that long: only their directions are reported, and a
-        zero row reports a random one. "auto" is the one of "lift", "flip" and "product" with the
-        least error at `expected_norm`. With "cube" it is ignored; with "privunit-gaussian" and
-        "projunit" there is no "product".
+        Treatment of lengths below `data_norm`. "lift" adds an entry that gives all rows this
+        length; the noise is then the same in all directions and for all rows. "flip" reverses a
+        row at random, with the correct mean. "product" reports the length separately. "unit"
+        assumes this length for all rows: only directions are reported, and a zero row reports a
+        random one. "auto" is "lift", "flip" or "product", with the least error at `expected_norm`.
+        It is ignored with "cube"; "privunit-gaussian" and "projunit" have no "product".
     data_norm : float, default=1.0
-        Public radius: longer rows are scaled down to this Euclidean norm. Ignored with "cube".
+        Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. Ignored
+        with "cube".
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
-        for every feature, in order or by name. For "cube", and for that only. Coordinates outside
-        are clipped.
+        for every feature, in order or by name. Only for "cube". Coordinates outside are clipped.
     expected_norm : float, default=None
-        A public guess of the norms of rows, relative to `data_norm`, in (0, 1]; None for 1.
-        "product" and "auto" are tuned to it. It must not come from the rows themselves.
+        Public guess of the norms of rows, relative to `data_norm`, in (0, 1], for the tuning of
+        "product" and "auto"; None for 1. It must not be computed from the rows.
     magnitude_epsilon : float, default=None
-        "product": the part of `epsilon` that is for the length. None for the best part at
-        `expected_norm`.
+        "product": the part of `epsilon` for the length. None for the best part at `expected_norm`.
     n_levels : int, default=None
-        "product": how many lengths are told apart, at least 2, and at most so many for
-        "relative" levels. None for the best number.
+        "product": number of levels of length, at least 2; an upper bound for "relative" levels.
+        None for the best number.
     levels : {"uniform", "relative"}, default="uniform"
-        "product": lengths in equal distances, or as fine as they are short, from half of
+        "product": equidistant lengths, or lengths with a relative spacing, from half of
         `expected_norm` on (a tenth of `data_norm` without it).
     n_components : int, default=None
-        "projunit": number of entries that are kept, at most the number of features. None for
-        the fewest whose error is within 1 % of that of "privunit". Others ignore it.
+        "projunit": number of kept entries, at most the number of features. None is the smallest
+        number with an error within 1 % of the error of "privunit". Others ignore it.
     parameters : {"optimal", "paper", "paper-simulation", "half"}, default="optimal"
-        "privunit": the best ones, or for comparison those of [1]_, by its condition (16). They
-        give 99 % of the direction's budget to the cap and 1 % to the coin ("paper"), 13/16 of
-        all to the cap, 1/16 to the coin and 2/16 to the length ("paper-simulation", only for
-        "product"), or take a fair coin ("half").
+        "privunit": the best parameters, or for comparison the parameters of [1]_, by its condition
+        (16). These give 99 % of the direction's budget to the cap and 1 % to the coin ("paper");
+        13/16 of the whole to the cap, 1/16 to the coin and 2/16 to the length ("paper-simulation",
+        only for "product"); or have a fair coin ("half").
     new_rows : {"auto", "randomise", "keep"}, default="auto"
-        What `transform` does. "randomise": it always reports. "keep": it never does, only
-        `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
+        Behaviour of `transform`. "randomise": it always reports. "keep": it never reports, only
+        `fit_transform` does. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
     budget : PrivacyBudget, default=None
-        A budget that several calls share: each call that reports is charged epsilon before it
-        reads a row, and refused if that is more than what is left.
+        A budget shared by several calls. Each call that reports is charged epsilon before it reads
+        a row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
         None draws from the operating system. An int makes a report a function of the seed, the
-        parameters and the row, whatever rows come with it: equal calls give equal reports. It
-        voids the guarantee, warns, and is slow.
+        parameters and the row, independent of other rows: equal calls give equal reports. It voids
+        the guarantee, warns, and is slow.
 
     Attributes
     ----------
     randomiser_ : object
-        The public parameters: those of PrivUnit, and what is made of them for lengths.
+        Public parameters, of PrivUnit and of lengths.
     noise_variance_ : float or ndarray of shape (n_features,)
-        Variance of a report along each direction that is orthogonal to its row; with
-        "product" of a row of the expected norm, otherwise of every row. With the default
-        parameters it is the variance of every entry. With "cube" an array: the largest
-        variance of each entry, that at the middle of its bounds.
+        Variance of a report along each direction orthogonal to its row; with "product" for a row
+        of the expected norm, otherwise for every row. With the default parameters it is the
+        variance of every entry. With "cube" an array: the largest variance of each entry, in the
+        middle of its bounds.
     message_bits_ : int
-        Bits of a report that is sent: 32 a number, or 1 an entry for "cube".
+        Bits of a message with one report: 32 per number, or 1 per entry for "cube".
     ledger_ : Ledger
-        What was reported since `fit`, at what price. It grows with every call that reports.
+        Reports since `fit`, and their prices. It grows with every call that reports.
     privacy_spent_ : tuple of (float, float)
-        The (epsilon, delta) of these calls together, as if all had the same rows. Delta is 0.
+        The (epsilon, delta) of these calls together, as for the same rows in all calls. Delta is
+        0.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -318,34 +316,33 @@ class PrivUnitPrivatizer(ReportingTransformer):
 
     Notes
     -----
-    Privacy. Under any two values of a row the laws of its report differ by a factor of at most
-    exp(epsilon), everywhere. The number of rows, the number and names of features and all
-    parameters are public. With "cube" that is exact; other reports are made of floats, which
-    only come close to real numbers, and are rounded to a grid ("idealised" on the ledger).
-    Timing and exceptions on malformed input are not covered.
+    Privacy. Under any two values of a row, the densities of its report differ by a factor of at
+    most exp(epsilon), everywhere. The number of rows, the number and names of features and all
+    parameters are public. With "cube" that is exact; other reports are computed in floating point,
+    which approximates real numbers, and rounded to a grid ("idealised" on the ledger). Timing and
+    exceptions on malformed input are not covered.
 
-    What is covered is X, and nothing else. LABELS ARE NOT PROTECTED by it. Neither is what
-    other steps of a pipeline learn from rows before this one.
+    Only X is covered. LABELS ARE NOT PROTECTED. Neither are earlier steps of a pipeline that learn
+    from rows.
 
-    Which call reports. Where rows are elsewhere: `client`, which reports as bytes. Where they are
-    here: `fit` once, on anything of the right shape, and `transform` every row once. Each further
-    call on the same rows spends `epsilon` again, and `ledger_` says so. In a pipeline: training
-    calls `fit_transform`, which reports; from then on rows that are predicted on pass as they are,
-    only scaled or clipped into the domain, for noise would spoil predictions and protect nobody who
-    is trained on. THE DANGER: after `fit_transform`, `transform` returns its rows in the clear,
-    those of the training set too. Never publish what it returns; ``new_rows="randomise"`` rules
-    that out. A cross-validation refits, and every fit spends: with k folds a row reports k - 1
-    times, or more often in a search, each time on the ledger of another clone. Add them up, or
-    report once and cross-validate on the reports. A privatizer that is pickled into another process
-    counts there what is reported there.
+    Which call reports. For distant rows: `client`, with reports as bytes. For rows in memory: call
+    `fit` once, on any data of the right shape, and `transform` every row once. Each further call
+    on the same rows spends `epsilon` again, and is on `ledger_`. In a pipeline, training calls
+    `fit_transform`, which reports. After that, rows for predictions pass unchanged, only scaled or
+    clipped into the domain, because noise would spoil predictions without protecting training
+    rows. THE DANGER: after `fit_transform`, `transform` returns its rows IN THE CLEAR, rows of the
+    training set too. Never publish its result; ``new_rows="randomise"`` excludes this. A
+    cross-validation refits, and every fit spends: with k folds a row reports k - 1 times, and more
+    often in a search, each time on the ledger of another clone. Add them up, or report once and
+    cross-validate on the reports. A privatizer pickled into another process counts its reports
+    there.
 
-    Sparse rows are accepted, except with "cube". Reports are dense: so many numbers must fit
-    into memory.
+    Sparse rows are accepted, except with "cube". Reports are dense, and must fit into memory.
 
     "projunit" draws one rotation for all rows of a call. Given the rotation, reports of equal rows
-    share an error of about 1.2 / `n_components` of their length, which no number of rows in the
-    call averages out; another call has another error. In more than 512 dimensions the rotation is a
-    fast one, with which reports of rows that have few entries are longer by about one part in 4
+    share an error of about 1.2 / `n_components` of their length, which does not average out over
+    the rows of the call; another call has another error. In more than 512 dimensions the rotation
+    is a fast transform, and reports of rows with few entries are longer by about one part in 4
     `n_components`.
 
     References
@@ -435,24 +432,24 @@ class PrivUnitPrivatizer(ReportingTransformer):
 
 
 def unit_randomiser(privatizer, n_features):
-    """Return the randomiser that the parameters of a `PrivUnitPrivatizer` ask for.
+    """Return the randomiser for the parameters of a `PrivUnitPrivatizer`.
 
     Parameters
     ----------
     privatizer : PrivUnitPrivatizer
-        Only its public parameters are read.
+        Privatizer with the public parameters.
     n_features : int
         Number of features.
 
     Returns
     -------
     randomiser : Randomiser
-        Its `epsilon` is at most that of the privatizer.
+        Randomiser with an `epsilon` of at most the `epsilon` of the privatizer.
 
     Raises
     ------
     ValueError
-        If the parameters do not go together.
+        If the parameters are incompatible.
     """
     p = privatizer
     _check_unit(p, n_features)
@@ -508,11 +505,11 @@ def levels_of(kind, epsilon, n_levels, floor):
     Parameters
     ----------
     kind : {"uniform", "relative"}
-        Equal distances, or distances that grow with the number from `floor` on.
+        Equal spacing, or relative spacing from `floor` on.
     epsilon : float
         Budget of one number.
     n_levels : int or None
-        How many, for "relative" at most; None for the best number.
+        Number of levels, or a bound for "relative"; None for the best number.
     floor : float
         In (0, 1); for "relative" only.
 
@@ -523,7 +520,7 @@ def levels_of(kind, epsilon, n_levels, floor):
     Raises
     ------
     ValueError
-        If so few levels do not reach from the floor to 1.
+        If there are too few levels from the floor to 1.
     """
     if kind == "uniform":
         return uniform_levels(best_uniform_cells(epsilon) if n_levels is None else n_levels - 1)
@@ -551,7 +548,7 @@ def _directions(p, n_dims):
 
 
 def _check_unit(p, n_features):
-    """Raise if parameters do not go together."""
+    """Raise for incompatible parameters."""
     mechanism = f"mechanism={p.mechanism!r}"
     if (p.bounds is None) == (p.mechanism == "cube"):
         raise ValueError(
@@ -595,53 +592,53 @@ _LEAST = 1e-6
 
 
 class ScalarPrivatizer(ReportingTransformer):
-    """Replace every entry by a report of its own: unbiased, and locally private.
+    """Replace every entry by its own unbiased, locally private report.
 
-    An entry is rounded at random to one of some levels between public bounds, and the level
-    then kept or replaced by another one. The features of a row share its budget evenly, so
-    this is for one feature, or few; for many, take `PrivUnitPrivatizer`.
+    An entry is rounded at random to one of several levels between public bounds. Then the level is
+    kept, or replaced by another one. The features of a row share its budget equally, so this is
+    for few features; for many, use `PrivUnitPrivatizer`.
 
     Parameters
     ----------
     epsilon : float, default=8.0
-        Budget of ONE report of a row in nats, at most 1e6. Every feature gets
-        ``epsilon / n_features``, which must be at least 1e-6.
+        Privacy budget of ONE report of a row, in nats, at most 1e6. Every feature gets ``epsilon /
+        n_features``, which must be at least 1e-6.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=(0, 1)
         Public bounds: a pair (lower, upper) of numbers or arrays of shape (n_features,), or a pair
         for every feature, in order or by name. Coordinates outside are clipped.
     levels : {"uniform", "relative"}, default="uniform"
-        Levels in equal distances, with the least largest error; or as fine as entries are
-        close to their lower bound, with the least relative error.
+        Equidistant levels, with the least maximal error; or levels denser near the lower bound,
+        with the least relative error.
     n_levels : int, default=None
-        How many levels, at least 2, and at most so many with "relative". None for the best
-        number.
+        Number of levels, at least 2; an upper bound with "relative". None for the best number.
     floor : float, default=None
-        "relative": where levels begin to be in equal distances, as a part of the distance
-        of the bounds, from 1e-6 to 1. None for a tenth.
+        "relative": distance from the lower bound below which levels are equidistant, as a fraction
+        of the distance of the bounds, from 1e-6 to 1. None is a tenth.
     new_rows : {"auto", "randomise", "keep"}, default="auto"
-        What `transform` does. "randomise": it always reports. "keep": it never does, only
-        `fit_transform`. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
+        Behaviour of `transform`. "randomise": it always reports. "keep": it never reports, only
+        `fit_transform` does. "auto": it reports after `fit`, and returns rows IN THE CLEAR after
         `fit_transform`. See the notes.
     budget : PrivacyBudget, default=None
-        A budget that several calls share: each call that reports is charged epsilon before it
-        reads a row, and refused if that is more than what is left.
+        A budget shared by several calls. Each call that reports is charged epsilon before it reads
+        a row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws from the operating system. An int makes a report a function of the seed and
-        the row, whatever rows come with it. It voids the guarantee towards whoever knows it,
-        warns, and is slow.
+        None draws from the operating system. An int makes a report a function of the seed and the
+        row, independent of other rows. It voids the guarantee towards anybody who knows it, warns,
+        and is slow.
 
     Attributes
     ----------
     randomiser_ : object
-        The public parameters: a grid on [-1, 1], and the number of features.
+        Public parameters: a grid on [-1, 1], and the number of features.
     noise_variance_ : ndarray of shape (n_features,)
         The largest variance of every entry of a report, over all values within the bounds.
     message_bits_ : int
-        Bits of a report that is sent: the numbers of its levels.
+        Bits of a message with one report: the indices of its levels.
     ledger_ : Ledger
-        What was reported since `fit`, at what price. It grows with every call that reports.
+        Reports since `fit`, and their prices. It grows with every call that reports.
     privacy_spent_ : tuple of (float, float)
-        The (epsilon, delta) of these calls together, as if all had the same rows. Delta is 0.
+        The (epsilon, delta) of these calls together, as for the same rows in all calls. Delta is
+        0.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -654,19 +651,19 @@ class ScalarPrivatizer(ReportingTransformer):
 
     Notes
     -----
-    Privacy. Under any two values of a row the probabilities of its report differ by a factor
-    of at most exp(epsilon). All draws are exact. The number of rows, the number and names of
-    features and all parameters are public. Timing and exceptions on malformed input are not
-    covered. LABELS ARE NOT PROTECTED by it.
+    Privacy. Under any two values of a row the probabilities of its report differ by a factor of at
+    most exp(epsilon). All draws are exact. The number of rows, the number and names of features
+    and all parameters are public. Timing and exceptions on malformed input are not covered. LABELS
+    ARE NOT PROTECTED.
 
-    Which call reports is as for `PrivUnitPrivatizer`: after `fit` every call of `transform`,
-    each spending again; after `fit_transform`, which is what a pipeline trains with,
-    `transform` returns rows IN THE CLEAR, only clipped to the bounds. Never publish these;
-    ``new_rows="randomise"`` rules that out. A cross-validation refits, and every fit spends.
+    Which call reports is as for `PrivUnitPrivatizer`. After `fit`, every call of `transform`
+    reports and spends again. After `fit_transform`, the call of a training pipeline, `transform`
+    returns rows IN THE CLEAR, only clipped to the bounds. Never publish these;
+    ``new_rows="randomise"`` excludes this. A cross-validation refits, and every fit spends.
 
-    Reports lie outside of the bounds, for small budgets far outside: otherwise they would be
-    biased. "uniform" is ScalarDP of [1]_. "relative" takes the place of its ScalarRelDP, whose grid
-    has no level between 0 and the floor: Lemma B.1 is false there.
+    Reports are outside of the bounds, for small budgets far outside: otherwise they would be
+    biased. "uniform" is ScalarDP of [1]_. "relative" replaces its ScalarRelDP, which has no level
+    between 0 and the floor: Lemma B.1 is false there.
 
     References
     ----------

@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Public domains of rows that report, what rows report of themselves, and the units of reports.
+"""Public domains of reporting rows, their vectors, and the units of reports.
 
-A domain says what a row is brought into before it reports, and which vector it reports. It is made
-of public parameters alone, which a server sends to clients: `plain` returns them as plain data, and
-`of_plain` makes the domain of these. In this order: balls, boxes, categories, gradients.
+A domain determines the map of a row before its report, and the reported vector. It has public
+parameters only, which a server sends to clients: `plain` returns them as plain data, and
+`of_plain` is the inverse. In this order: balls, boxes, categories, gradients.
 """
 
 import math
@@ -56,15 +56,15 @@ class BoxVectors:
 
 @dataclass(frozen=True)
 class BallDomain:
-    """Rows of at most a public norm, or of exactly that.
+    """Rows of at most, or of exactly, a public norm.
 
     Parameters
     ----------
     radius : float
         The public norm.
     norm : float or None
-        A public guess of norms of rows relative to it, at which variances are stated; None
-        if rows are scaled to the radius, zero rows staying zero.
+        Public guess of the norms of rows relative to it, for the stated variances; None if rows
+        are scaled to the radius (zero rows stay zero).
     """
 
     radius: float
@@ -90,7 +90,7 @@ class BallDomain:
 
     @property
     def unit(self):
-        """What the number 1 in a report stands for, in the units of the data."""
+        """Value of the number 1 in a report, in the units of the data."""
         return self.radius
 
     def admit(self, X):
@@ -119,7 +119,7 @@ class BallDomain:
         return rows * factor[:, None]
 
     def variance(self, randomiser):
-        """Return the variance of a report across the row it is of, a float."""
+        """Return the variance of a report in directions orthogonal to its row, a float."""
         if self.norm is None:
             across = randomiser.noise_variance
         else:
@@ -133,7 +133,7 @@ class BallDomain:
 
 
 class MomentDomain(BallDomain):
-    """Rows of at most a public norm, whose reports are added up with their products."""
+    """Rows of at most a public norm, for sums of reports and of their products."""
 
     sums = MomentSums
 
@@ -170,12 +170,12 @@ class BoxDomain:
 
     @property
     def center(self):
-        """What a report of zero stands for, in the units of the data."""
+        """Value of a report of zero, in the units of the data."""
         return self.box.center
 
     @property
     def unit(self):
-        """What the number 1 in a report stands for, in the units of the data."""
+        """Value of the number 1 in a report, in the units of the data."""
         return self.box.half_width
 
     @classmethod
@@ -233,7 +233,7 @@ class Indicators:
     name: str = "categories"
 
     def vectors(self, chunk):
-        """Return the indicators of a chunk of places of categories; zeros where there is none."""
+        """Return the indicators of a chunk of category positions; zeros without a category."""
         codes = chunk.X
         blocks = [codes[:, [j]] == np.arange(k) for j, k in enumerate(self.sizes)]
         return np.concatenate(blocks, axis=1).astype(np.float64)
@@ -241,12 +241,12 @@ class Indicators:
 
 @dataclass(frozen=True, eq=False)
 class CategoryDomain:
-    """Rows with one of some public categories of each feature, or none of them.
+    """Rows with one of the public categories of each feature, or none.
 
     Parameters
     ----------
     categories : list of ndarray
-        Those of every feature, as `check_categories` returns them.
+        Categories of every feature, from `check_categories`.
     """
 
     categories: Any
@@ -274,7 +274,7 @@ class CategoryDomain:
 
     @property
     def vectors(self):
-        """What rows report."""
+        """Vectors of the rows."""
         return Indicators(self.sizes)
 
     def admit(self, X):
@@ -282,7 +282,7 @@ class CategoryDomain:
         return BoxRows(category_places(X, self.categories), None)
 
     def original(self, reports):
-        """Return reports as they are: 1 for every category that is named."""
+        """Return reports unchanged: 1 for every named category."""
         return reports
 
 
@@ -296,16 +296,16 @@ class GradientVectors:
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where gradients are taken; the intercept, if there is one, comes last.
+        Point of the gradients; an intercept comes last.
     loss : LogisticLoss or SoftmaxLoss
         Pointwise loss.
     longest : float
-        Bound on the norm of a gradient: that of the residual times that of a row.
+        Bound on the norm of a gradient: the bound on the residual times the bound on a row.
 
     Notes
     -----
     The gradient of a row is the outer product of its residual and the row, intercept included;
-    several outputs are one vector, reported once. The penalty is public and has no part in it.
+    several outputs are one vector, reported once. The penalty is public and is not included.
     """
 
     coef: Any
@@ -314,7 +314,7 @@ class GradientVectors:
 
     @property
     def name(self):
-        """What is reported."""
+        """Name of the reported vectors."""
         return f"gradients of {type(self.loss).__name__}"
 
     def vectors(self, chunk):
@@ -400,7 +400,7 @@ class GradientDomain:
 
     @property
     def vectors(self):
-        """What rows report."""
+        """Vectors of the rows."""
         return GradientVectors(self.coef, self.loss, self.longest)
 
     def admit(self, X, y):

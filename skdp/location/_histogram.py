@@ -109,6 +109,19 @@ def empty_lists(counts, noise, n_rows):
     return [j for j, (total, few) in pairs if total < few < n_rows / 2]
 
 
+def at_one_end(counts, noise, n_rows):
+    """Return the positions of features of which next to all rows are in an end cell, as released.
+
+    Parameters
+    ----------
+    counts, noise, n_rows : list of ndarray, float, int
+        As for `empty_lists`; cells are those of edges, of which the outer ones hold what is beyond.
+    """
+    # of one cell it says nothing
+    others = [n_rows - max(own[0], own[-1]) if len(own) > 1 else n_rows for own in counts]
+    return [j for j, left in enumerate(others) if left <= 2 * noise <= n_rows / 10]
+
+
 def category_places(X, categories):
     """Return the place of every value among the categories of its feature, or -1.
 
@@ -322,8 +335,9 @@ class DPHistogram(PlanMixin, BaseEstimator):
     PrivacyWarning
         If epsilon or delta is too large, or a parameter has no effect.
     NoisyEstimateWarning
-        If there are too few rows for a private range, by public numbers, or almost none is in any
-        category, by the released counts.
+        If there are too few rows for a private range, by public numbers; or if almost none is in
+        any category, or almost all are in the first or the last of given bins, by the released
+        counts.
 
     See Also
     --------
@@ -499,6 +513,13 @@ class DPHistogram(PlanMixin, BaseEstimator):
                     f"next to no {unit} is in any of the categories of feature(s) "
                     f"{doubts.named(empty)}, by the released counts: compare categories with "
                     "the values."
+                )
+            ends = at_one_end(parts, noise, n_rows) if edges and ranges is None else ()
+            if len(ends):
+                doubts.noise(
+                    "next to all rows are in the first or the last cell of feature(s) "
+                    f"{doubts.named(ends)}, by the released counts, which holds what lies beyond "
+                    "the edges, too: compare the edges with the units of the values."
                 )
         # 6. attributes: what was released, and what is public
         heaviest = largest_weight(self) or 1.0

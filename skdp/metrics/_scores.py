@@ -839,7 +839,7 @@ class DPRegressionScores(HeldOutScores):
         _, high = self._quotient((unit * (square + few / 2), *errors), total)
         r2 = 1 - unit * square / variance if variance > 0 else -math.inf
         self.r2 = DPScore(r2, (min(1 - high, r2), max(1 - low, r2)), self.confidence_level)
-        _say_of_no_end(self, "r2", self.r2.interval)
+        _say_of_targets(self, "r2", self.r2.interval, 1 - abs(place), 2 * math.sqrt(f_noise))
 
     def _quotient(self, part, total):
         """Return the interval of the quotient of two means, by Fieller's theorem.
@@ -857,16 +857,28 @@ class DPRegressionScores(HeldOutScores):
         return max(c, 0.0) / far if far > 0 else 0.0, far / a if a > 0 else math.inf
 
 
-def _say_of_no_end(asked, name, interval):
-    """Warn if noise may be all that targets differ by; released numbers decide."""
-    if math.isinf(interval[0]):
-        warnings.warn(
-            f"{type(asked).__name__}: noise may be all that the targets differ by, so that the "
-            f"interval of {name} has no lower end. Give tighter bounds and a residual_bound, or "
-            "use more rows or a larger epsilon.",
-            NoisyEstimateWarning,
-            stacklevel=level_of_caller(),
+def _say_of_targets(asked, name, interval, inside, noise):
+    """Warn if targets lie at an end of bounds, or noise may be all that they differ by.
+
+    Released numbers decide: `inside` is how far their mean, in units of half the bounds, or all of
+    them, as a part, are from an end; `noise` is the standard deviation of the noise in it.
+    """
+    if inside <= 2 * noise <= 0.02:
+        told = (
+            "the targets lie at an end of bounds, or beyond, and are clipped, or bounds are far "
+            f"too wide: {name} says next to nothing of them. Give bounds that hold them closely."
         )
+    elif math.isinf(interval[0]):
+        told = (
+            f"noise may be all that the targets differ by, so that the interval of {name} has no "
+            "lower end. Give tighter bounds and a residual_bound, or use more rows or a larger "
+            "epsilon."
+        )
+    else:
+        return
+    warnings.warn(
+        f"{type(asked).__name__}: {told}", NoisyEstimateWarning, stacklevel=level_of_caller()
+    )
 
 
 def _most_spread(mean, square):
@@ -1165,5 +1177,5 @@ def dp_d2_absolute_error_score(
     lowest = 1 - unit * min(error + side + few / 2, 1.0) / least if least > 0 else -math.inf
     highest = 1 - unit * max(error - side, 0.0) / min(max(away, 0.0) + wide, 0.5)
     interval = min(lowest, d2), max(highest, d2)
-    _say_of_no_end(asked, "d2", interval)
+    _say_of_targets(asked, "d2", interval, 1 - max(parts[0], parts[-1]), math.sqrt(loud))
     return DPScore(d2, interval, asked.confidence_level, asked)

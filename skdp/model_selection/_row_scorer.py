@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores that a search can release: means over rows of a bounded number, and their queries."""
+"""Scores that a search can release: bounded means over rows, and their queries."""
 
 import math
 import warnings
@@ -32,21 +32,21 @@ FLOOR = 1e-3
 
 
 class RowScorer:
-    """Mean over rows of a bounded score that is computed from one row at a time.
+    """Mean over rows of a bounded score of single rows.
 
-    One row moves such a mean by no more than the width of the bounds over the number of
-    rows. For other scores no such limit is known.
+    One row changes such a mean by at most the width of the bounds over the number of rows. No such
+    limit is known for other scores.
 
     Parameters
     ----------
     function : callable
-        ``function(estimator, X, y)`` returns an array with one number for every row of X.
-        The number of a row must follow from the fitted estimator, that row and its target
-        alone: not from other rows, and not from data that the function keeps. The ledger of a
-        search notes that this is assumed; a function that visibly mixes made-up rows is refused.
-        What it prints or raises is not covered.
+        ``function(estimator, X, y)`` returns an array with one number for every row of X. The
+        number of a row must depend on the fitted estimator, that row and its target only, not on
+        other rows or on data that the function keeps. The ledger of a search records this
+        assumption. A function that visibly mixes made-up rows is refused. Its output and
+        exceptions are not covered.
     bounds : tuple of (float, float)
-        Public and finite, the lower one first. Numbers outside are clipped, NaN counts as the
+        Public, finite bounds, the lower one first. Numbers outside are clipped; NaN counts as the
         lower bound.
 
     Raises
@@ -115,12 +115,12 @@ class RowScorer:
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            In float64. Warnings of the function are held back: they might depend on rows.
+            Scores in float64. Warnings of the function are suppressed: they might depend on rows.
 
         Raises
         ------
         ValueError
-            If the function returns anything but one number for every row.
+            If the function does not return one number for every row.
         """
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -147,7 +147,7 @@ class RowScorer:
         y: VectorLike | None = None,
         sample_weight: VectorLike | None = None,
     ) -> float:
-        """Return the mean score of rows, which is exact and not private.
+        """Return the exact mean score of rows, which is not private.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class RowScorer:
         X, y : array-like of shape (n_samples, n_features), and of shape (n_samples,)
             Rows and targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            What rows count in the mean, not negative; None is 1 each.
+            Weights of rows in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class RowScorer:
 
 
 def accuracy(estimator, X, y):
-    """Return 1.0 for every row whose label is predicted, 0.0 for the others."""
+    """Return 1.0 for every row with a correct prediction, 0.0 for the others."""
     if hasattr(estimator, "classes_"):
         # a label may be anything
         (found, _), (given, missing) = (
@@ -202,12 +202,12 @@ NEEDS = {accuracy: "predict", neg_log_loss: "predict_proba"}
 
 
 def check_methods(scorer, models, listed):
-    """Raise a ValueError if a candidate lacks what a named score asks of it.
+    """Raise a ValueError if a candidate lacks a method that a named score needs.
 
     Parameters
     ----------
     scorer : RowScorer
-        What is to score the candidates.
+        Scorer of the candidates.
     models, listed : list of estimator, list of dict
         The candidates.
     """
@@ -221,24 +221,24 @@ def check_methods(scorer, models, listed):
 
 
 def resolve_scoring(scoring, estimator):
-    """Return the `RowScorer` that a `scoring` parameter asks for.
+    """Return the `RowScorer` for a `scoring` parameter.
 
     Parameters
     ----------
     scoring : str, RowScorer or None
         None is "accuracy" for classifiers.
     estimator : estimator
-        What is to be tuned.
+        Estimator to tune.
 
     Returns
     -------
     scorer : RowScorer
-        With public bounds.
+        Scorer with public bounds.
 
     Raises
     ------
     ValueError
-        If nobody knows how far one row moves the score.
+        If no bound is known on the change of the score by one row.
     """
     if scoring is None and is_classifier(estimator):
         scoring = "accuracy"
@@ -268,7 +268,7 @@ def resolve_scoring(scoring, estimator):
 
 
 class _StandIn:
-    """Predicts for made-up rows, row by row, in place of a fitted estimator."""
+    """Stand-in for a fitted estimator, with predictions for made-up rows, row by row."""
 
     classes_ = np.arange(2)
 
@@ -287,17 +287,17 @@ class _StandIn:
 
 
 def assumed_scorer(scorer):
-    """Return what is assumed about a score on private rows, or raise.
+    """Return the assumptions about a score on private rows, or raise.
 
     Parameters
     ----------
     scorer : RowScorer
-        What is to score private rows.
+        Scorer of private rows.
 
     Returns
     -------
     assumptions : tuple of str
-        For the ledger; none for scores that have a name.
+        Assumptions for the ledger; none for named scores.
 
     Raises
     ------
@@ -336,18 +336,18 @@ class HeldOutRows:
     Parameters
     ----------
     scores : array-like of shape (n_rows, n_candidates)
-        Real numbers. What is not finite or out of bounds is moved to the nearest bound, a
+        Real numbers. Values that are not finite or out of bounds are clipped to the nearest bound,
         NaN to the lower one.
     low, high : float
         Public bounds.
     null : array-like of bool, default=False
-        Which rows contribute nothing: they count as the middle of the bounds.
+        Null rows, which count as the middle of the bounds.
     groups : ndarray of shape (n_rows,), dtype int64, default=None
-        Whose row it is. Then every group stands as one row, whose scores are the means of those of
-        its rows: a function of these alone, in their order.
+        Group of every row. Then every group is one row, with the mean scores of its rows: a
+        function of these rows only, in their order.
     weight : ndarray of shape (n_rows,), default=None
-        What rows count, in [0, 1]: by that their scores are drawn to the middle of the bounds, down
-        to it for rows of weight 0. None for 1 each.
+        Weights of rows, in [0, 1]. They shrink scores towards the middle of the bounds, which is
+        the score of a row with weight 0. None for 1 each.
     """
 
     n_threads = 1
@@ -373,13 +373,13 @@ class HeldOutRows:
 
     @property
     def chunks(self):
-        """Parts of the table, cut by its shape alone."""
+        """Parts of the table; they depend on its shape only."""
         n_rows, width = self._steps.shape
         length = max(SMALLEST_CHUNK, _ENTRIES // (CHUNKS_PER_BLOCK * width))
         return [self._steps[start : start + length] for start in range(0, n_rows, length)]
 
     def totals(self):
-        """Return the steps of every candidate beyond the middle of the bounds, all rows added.
+        """Return the totals of candidates over all rows, in steps from the middle of the bounds.
 
         Integers below 2^52 for up to 2^31 rows: sums of floats are exact.
         """
@@ -388,7 +388,7 @@ class HeldOutRows:
 
 
 def _change(adjacency):
-    """Return by how many ranges a row changes a total, and why."""
+    """Return the change of a total by one row in units of the range, and the reason."""
     if adjacency == "zero-out":
         return 0.5, "a row counts within half a range of 0, a null row counts as 0"
     return 1.0, "a row moves a total by one range at most"
@@ -401,12 +401,12 @@ class HeldOutScore:
     Parameters
     ----------
     column : int, default=0
-        Which candidate; public.
+        Position of the candidate; public.
 
     Notes
     -----
-    Every row counts as its score in units of the range, minus 1/2; a null row counts as 0, and a
-    row of weight u, in [0, 1], as u times that.
+    The contribution of a row is its score in units of the range, minus 1/2, times its weight in
+    [0, 1]; for a null row it is 0.
     """
 
     column: int = 0
@@ -439,7 +439,7 @@ class HeldOutChoice:
     Parameters
     ----------
     n_candidates : int
-        How many there are.
+        Number of candidates.
 
     Notes
     -----
@@ -453,7 +453,7 @@ class HeldOutChoice:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"choice among {self.n_candidates} candidates by scores on held-out rows"
 
     def sensitivity(self, adjacency, n_rows):
@@ -469,7 +469,7 @@ class HeldOutChoice:
         return Sensitivity(math.inf, math.inf, bound, theorem, spread=2 * ranges * STEPS)
 
     def outcomes(self, *sides):
-        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        """Return all indices; see `ExponentialMechanism`."""
         return np.arange(float(self.n_candidates))[:, None], np.ones(self.n_candidates)
 
     def scores_of(self, rows, outcomes):

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Candidates of a private search, their shares of the budget, and their runs.
 
-`plan_runs` learns what the private steps of every candidate charge, from fits to null rows that
-end at the last charge, and divides the budget: a function of parameters, of the number of rows
-and of the label set alone. `run_search` alone sees private rows, and what it returns has been
-paid for on the ledger of the search.
+`plan_runs` finds the charges of the private steps of every candidate, by fits to null rows that
+end at the last charge, and divides the budget. The plan is a function of parameters, the number of
+rows and the label set only. Only `run_search` sees private rows, and its results are paid for on
+the ledger of the search.
 """
 
 import math
@@ -52,7 +52,7 @@ DECIDED = ("epsilon", "delta", "budget")
 
 
 def all_leaves(estimator):
-    """Return the (step, estimator) of all leaves of pipelines and of whatever else holds steps."""
+    """Return the (step, estimator) of all leaves of pipelines and other containers of steps."""
     # in the order in which they are given shares and seeds
     return sorted(leaves(estimator), key=lambda leaf: leaf[0] == "remainder")
 
@@ -67,19 +67,19 @@ def _holders(estimator):
 
 
 def private_leaves(estimator):
-    """Return the private leaves that a search gives a share to, always in the same order.
+    """Return the private leaves that get a share of the search, in a fixed order.
 
-    Those that release nothing, with the parameters that they have, need none.
+    Leaves that release nothing with their parameters are left out.
     """
     found = [leaf for _, leaf in all_leaves(estimator)]
     return [leaf for leaf in found if is_private(leaf) and not is_free(leaf)]
 
 
 def unseeded(estimator):
-    """Return the steps that are not private, and would draw from numpy's own generator.
+    """Return the non-private steps that would draw from numpy's global generator.
 
-    Its state goes on from run to run: a run would depend on those before it, and each is to be
-    a fit of its own. So every run gives these steps a fresh seed.
+    Its state continues from run to run, so a run would depend on earlier ones, but runs must be
+    independent. So every run gives these steps a fresh seed.
 
     Parameters
     ----------
@@ -89,19 +89,19 @@ def unseeded(estimator):
     Returns
     -------
     leaves : list of estimator
-        Always in the same order.
+        Leaves in a fixed order.
     """
     others = [leaf for _, leaf in all_leaves(estimator) if not is_private(leaf)]
     return [leaf for leaf in others if getattr(leaf, "random_state", 0) is None]
 
 
 def check_steps(estimator):
-    """Raise a ValueError unless every step is private, or learns nothing.
+    """Raise a ValueError unless every step is private or learns nothing from rows.
 
     Parameters
     ----------
     estimator : estimator
-        With its parameters set; not fitted.
+        Estimator with its parameters set; not fitted.
     """
     found = all_leaves(estimator)
     for step, leaf in found:
@@ -147,12 +147,12 @@ def check_steps(estimator):
 
 
 def check_grid(grids):
-    """Raise a ValueError if a grid sets what the search decides.
+    """Raise a ValueError if a grid sets parameters that belong to the search.
 
     Parameters
     ----------
     grids : dict or list of dict
-        As scikit-learn has them.
+        Grids, as in scikit-learn.
     """
     for grid in [grids] if isinstance(grids, dict) else grids:
         for name in grid:
@@ -165,21 +165,21 @@ def check_grid(grids):
 
 @contextmanager
 def routed(model, groups, weights=None):
-    """Have every private step of a model passed groups and weights, however deep it stands.
+    """Route groups and weights to every private step of a model, at any depth.
 
     Parameters
     ----------
     model : estimator
-        A clone that is to be fitted. Its requests for metadata are those of before, afterwards.
+        A clone to fit. Its requests for metadata are restored afterwards.
     groups : ndarray of shape (n_rows,) or None
-        Whose row it is; private.
+        Group of every row; private.
     weights : ndarray of shape (n_rows,), default=None
-        Weights of rows, for the steps with a bound on them; private.
+        Weights of rows, for steps with a bound on weights; private.
 
     Yields
     ------
     given : dict
-        What `fit` of the model is passed besides rows and targets.
+        Arguments of `fit` besides rows and targets.
     """
     given = {"groups": groups, "sample_weight": weights}
     given = {name: part for name, part in given.items() if part is not None}
@@ -204,7 +204,7 @@ def routed(model, groups, weights=None):
 
 
 def _asks_for(leaf, given):
-    """Return whether a step is to be passed groups and weights, by what it can take of those."""
+    """Return whether a step gets groups and whether it gets weights, if it supports them."""
     asks = {}
     if "groups" in given and takes_groups(leaf):
         asks["groups"] = True
@@ -221,16 +221,16 @@ def _asks_for(leaf, given):
 
 @dataclass(frozen=True)
 class RunCharge:
-    """What one private step charges, as it says itself; or a limit on it.
+    """Charge of one private step, as declared by the step; or a limit on it.
 
     Parameters
     ----------
     epsilon, delta : float
         The price of the fit.
     mu : float or None
-        Its Gaussian-DP parameter; that of a purely private fit follows from epsilon.
+        Its Gaussian-DP parameter; for a purely private fit it follows from epsilon.
     adjacency, unit : str
-        What is protected.
+        Protected unit.
     """
 
     epsilon: float
@@ -241,33 +241,33 @@ class RunCharge:
 
 
 class Enough(Exception):
-    """Ends a fit to null rows: all private steps have said what they charge."""
+    """Signal to end a fit to null rows: all private steps have declared their charges."""
 
 
 class RunBudget:
-    """The budget of one private step in one fit; its copies are itself.
+    """Budget of one private step in one fit; a copy is the same object.
 
     Parameters
     ----------
     limit : RunCharge or None
-        What the step may charge, once; None lets it charge anything, to learn what it is.
+        Limit on the single charge of the step; None accepts and records any charge.
     together : list of RunBudget, default=None
-        Budgets of all private steps of a fit that is to end by `Enough` as soon as every one
-        of them was charged; None for a fit that goes on.
+        Budgets of all private steps of a fit that ends with `Enough` after the last of their
+        charges; None for a complete fit.
     """
 
     def __init__(self, limit, together=None):
         self._limit, self._together, self.charged = limit, together, None
 
     def ends_alone(self):
-        """Let a fit end as soon as this one was charged, whatever the others were."""
+        """End the fit after the charge of this step, without waiting for the others."""
         self._together = [self]
 
     def check(self, epsilon, stream=None):
-        """Accept a fit that is to begin; `charge` looks at all of it."""
+        """Accept a new fit; `charge` does all checks."""
 
     def charge(self, epsilon, delta, *, mu, adjacency, unit, label, stream=None):
-        """Take note of a charge, or raise if the plan has no room for it.
+        """Record a charge, or raise if it exceeds the plan.
 
         Parameters
         ----------
@@ -276,14 +276,14 @@ class RunBudget:
         mu : float or None
             Its Gaussian-DP parameter, if it has one.
         adjacency, unit, label : str
-            What is protected, and who asks.
+            Adjacency and unit of the guarantee, and the label of the charge.
         stream : str or None
-            Identity of seeded noise. The search gives every run seeds of its own.
+            Identity of seeded noise. Every run of the search has its own seeds.
 
         Raises
         ------
         BudgetError
-            If it is more than the limit, or the second charge.
+            If the charge exceeds the limit, or is the second one.
         """
         if mu is None and delta == 0:
             mu = pure_mu(epsilon)
@@ -310,7 +310,7 @@ class RunBudget:
 
 
 def _within_limit(asked, limit):
-    """Return whether a charge keeps to a limit; NaN never does."""
+    """Return whether a charge is within a limit; NaN never is."""
     if (asked.adjacency, asked.unit) != (limit.adjacency, limit.unit):
         return False
     if limit.mu is not None:
@@ -319,7 +319,7 @@ def _within_limit(asked, limit):
 
 
 def total_of(charges):
-    """Return (epsilon, delta, mu) of charges on the same rows; mu is None if one has none."""
+    """Return (epsilon, delta, mu) of charges on the same rows; mu is None if one lacks it."""
     epsilon = math.fsum(charge.epsilon for charge in charges)
     delta = math.fsum(charge.delta for charge in charges)
     if any(charge.mu is None for charge in charges):
@@ -329,24 +329,24 @@ def total_of(charges):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An estimator with the parameters of a candidate, and what its steps charge.
+    """Estimator with the parameters of a candidate, and the charges of its steps.
 
     Parameters
     ----------
     estimator : estimator
         Not fitted.
     params : dict
-        What makes it a candidate.
+        Parameters of the candidate.
     labels : ndarray or None
-        The label set, if there are labels.
+        Label set, if there are labels.
     charges : tuple of RunCharge
-        If it had the whole budget.
+        Charges of the steps with the whole budget.
     unit : {"row", "group"}
-        What is protected.
+        Protected unit.
     weighted : bool
         Whether rows have weights.
     run, refit : Share or None
-        For the fits of the search, and for fitting the winner again.
+        Shares for the fits of the search, and for the second fit of the winner.
     """
 
     estimator: Any
@@ -363,14 +363,14 @@ class Candidate:
         return form.null_rows(n_rows), form.null_targets(n_rows, self.labels)
 
     def null_charges(self, form, n_rows, settings=None):
-        """Return what its steps charge, for null rows of the form of the data.
+        """Return the charges of its steps, for null rows of the same form as the data.
 
         Parameters
         ----------
         form, n_rows : Form, int
-            Of the rows that it is to be fitted to.
+            Form and number of the rows to fit.
         settings : sequence of dict, default=None
-            Parameters of the private steps; None leaves them.
+            Parameters of the private steps; None keeps the present ones.
 
         Returns
         -------
@@ -412,7 +412,7 @@ class Candidate:
 
 
 def quieten(model):
-    """Set every `verbose` of an estimator to False: a search prints its plan, once."""
+    """Set every `verbose` of an estimator to False: a search prints its plan only once."""
     loud = [name for name in model.get_params() if name.split("__")[-1] == "verbose"]
     model.set_params(**dict.fromkeys(loud, False))
 
@@ -423,7 +423,7 @@ def configured(estimator, params):
     Parameters
     ----------
     estimator : estimator
-        What is to be tuned.
+        Estimator to tune.
     params : dict
         Parameters of the candidate.
     """
@@ -436,7 +436,7 @@ def configured(estimator, params):
 
 
 def assumed_functions(models):
-    """Return what is assumed about the functions in the steps of all candidates."""
+    """Return the assumptions about functions in the steps of all candidates."""
     found = [leaf for model in models for leaf in all_leaves(model)]
     assumed = [
         assumption
@@ -448,13 +448,13 @@ def assumed_functions(models):
 
 
 def lacks_classes(model):
-    """Return whether a private step was given no public label set, and reads it from y."""
+    """Return whether a private step has no public label set, and would read it from y."""
     leaves = private_leaves(model)
     return any(leaf.get_params(deep=False).get("classes", 0) is None for leaf in leaves)
 
 
 def _scaled_to(whole, leaves):
-    """Return settings of private steps that add up to a whole budget, in their own ratios."""
+    """Return settings of private steps that share a whole budget in their own ratios."""
     own = [leaf.get_params(deep=False) for leaf in leaves]
     if any(not isinstance(one["epsilon"], Real) or not one["epsilon"] > 0 for one in own):
         return None  # the step itself says why
@@ -469,35 +469,34 @@ def _scaled_to(whole, leaves):
 
 
 def make_candidate(model, params, labels, whole, form, n_rows, unit="row", max_weight=None):
-    """Return a candidate, after a look at what its steps charge for null rows.
+    """Return a candidate, with the charges of its steps from a fit to null rows.
 
     Parameters
     ----------
     model : estimator
-        What `configured` returned; it is changed.
+        Result of `configured`; it is changed.
     params : dict
         Parameters of the candidate.
     labels : ndarray or None
-        The label set, for steps that were given none.
+        Label set, for steps without one.
     whole : tuple of (float, float)
-        (epsilon, delta) of the search, of which the steps are given parts in the ratio of
-        their own.
+        (epsilon, delta) of the search; the steps share it in the ratio of their own budgets.
     form, n_rows : Form, int
-        Of the rows that it will be fitted to.
+        Form and number of the rows to fit.
     unit : {"row", "group"}, default="row"
-        What is protected.
+        Protected unit.
     max_weight : float, default=None
-        Bound on weights for steps that have none of their own; None without weights.
+        Bound on weights for steps without their own; None without weights.
 
     Returns
     -------
     candidate : Candidate
-        Without shares.
+        Candidate without shares.
 
     Raises
     ------
     ValueError
-        If it cannot be part of a search, with the reason.
+        If the model cannot be part of a search; the message has the reason.
     """
     for leaf in private_leaves(model):
         own = leaf.get_params(deep=False)
@@ -540,16 +539,16 @@ def make_candidate(model, params, labels, whole, form, n_rows, unit="row", max_w
 
 
 def refuse_rows(models, X, y, groups=None, weights=None):
-    """Raise what a fit to the rows raises before its charge, of NaN, text and dates.
+    """Raise the errors of a fit to the rows before its charge: NaN, text and dates.
 
     Parameters
     ----------
     models : list of estimator
-        The candidates; not fitted, and left as they are.
+        The candidates; not fitted, not changed.
     X, y : array-like
-        All rows and targets; private. Nothing that is computed from them is kept or charged.
+        All rows and targets; private. Nothing computed from them is kept or charged.
     groups, weights : ndarray of shape (n_rows,) or None
-        Whose row it is, and what it counts; private.
+        Group and weight of every row; private.
     """
     for model in map(clone, models):
         for leaf in private_leaves(model):
@@ -565,14 +564,15 @@ def refuse_rows(models, X, y, groups=None, weights=None):
 
 
 def refuse_public_rows(candidates, form, X_val):
-    """Raise a ValueError if the public rows cannot be read by a candidate: nothing was charged.
+    """Raise a ValueError, before any charge, if a candidate cannot read the public rows.
 
     Parameters
     ----------
     candidates : list of Candidate
-        Planned.
+        Planned candidates.
     form : Form
-        Of the private data. As many rows are made of the public ones, with made-up targets.
+        Form of the private data. The public rows are repeated or cut to as many, with made-up
+        targets.
     X_val : array-like
         Public rows.
     """
@@ -588,9 +588,9 @@ def refuse_public_rows(candidates, form, X_val):
 
 
 def refuse_what_is_no_number(models, form, X, y, groups=None):
-    """Raise what a fit to the rows raises, of candidates that could be fitted to numbers.
+    """Raise the errors of a fit to the rows, for candidates that accept numbers.
 
-    Null rows of an array are numbers, whatever it holds: then the reason is another one.
+    Null rows of an array are always numbers: errors of a fit to them have another reason.
     """
     usable, unit = [], "row" if groups is None else "group"
     for model in models if form.kind != "array" else []:
@@ -601,7 +601,7 @@ def refuse_what_is_no_number(models, form, X, y, groups=None):
 
 
 def check_adjacency(candidates):
-    """Return the one adjacency of all candidates, or raise a ValueError."""
+    """Return the common adjacency of all candidates, or raise a ValueError."""
     found = sorted({charge.adjacency for one in candidates for charge in one.charges})
     if len(found) > 1:
         raise ValueError(f"all candidates need the same adjacency; got {' and '.join(found)}.")
@@ -614,7 +614,7 @@ def check_adjacency(candidates):
 
 
 def is_gaussian(candidates, delta):
-    """Return whether shares can be Gaussian-DP parameters, and some step gains by it."""
+    """Return whether shares can be Gaussian-DP parameters, with a gain for some step."""
     charges = [charge for one in candidates for charge in one.charges]
     some = any(charge.delta > 0 for charge in charges)
     return delta > 0 and some and all(charge.mu is not None for charge in charges)
@@ -631,14 +631,14 @@ _MARGIN = 1e-9
 
 @dataclass(frozen=True)
 class Share:
-    """What the private steps of a candidate are given in one fit.
+    """Budgets of the private steps of a candidate in one fit.
 
     Parameters
     ----------
     settings : tuple of dict
-        epsilon and, where it is a parameter, delta; for every private step in order.
+        epsilon and, if it is a parameter, delta, for every private step in order.
     limits : tuple of RunCharge
-        What each of them may charge then.
+        Limits on their charges.
     """
 
     settings: tuple[dict, ...]
@@ -651,9 +651,9 @@ def share_out(candidate, form, n_rows, *, epsilon, delta, mu, whole):
     Parameters
     ----------
     candidate : Candidate
-        With the charges that give the ratios.
+        Candidate with the charges that determine the ratios.
     form, n_rows : Form, int
-        Of the rows that the fit will read.
+        Form and number of the rows of the fit.
     epsilon, delta, mu : float or None
         The share: a Gaussian-DP parameter, or, if that is None, a price.
     whole : tuple of (float, float)
@@ -662,12 +662,12 @@ def share_out(candidate, form, n_rows, *, epsilon, delta, mu, whole):
     Returns
     -------
     share : Share
-        Whose limits add up to no more than the share of the fit.
+        A share with limits that add up to at most the share of the fit.
 
     Raises
     ------
     ValueError
-        If the steps cannot be fitted with so little.
+        If the share is too small for the steps.
     """
     divide = _gaussian_aims if mu is not None else _priced_aims
     aims = divide(candidate.charges, epsilon, delta, mu)
@@ -709,7 +709,7 @@ def _priced_aims(charges, epsilon, delta, mu):
 
 
 def _smaller(aims, charges, mu):
-    """Return aims that are missed by less, or not at all."""
+    """Return smaller aims, for charges above the present ones."""
     if mu is None:
         return [(e * (1 - 1e-12), d * (1 - 1e-12)) for e, d in aims]
     return [
@@ -719,7 +719,7 @@ def _smaller(aims, charges, mu):
 
 
 def _settings(leaf, charge, aim, mu, whole):
-    """Return epsilon and delta of a step, for an aim at what it charges."""
+    """Return epsilon and delta of a step, for a target of its charge."""
     has_delta = "delta" in leaf.get_params(deep=False)
     if mu is None:
         epsilon, delta = aim
@@ -746,7 +746,7 @@ def all_configured(estimator, listed):
     Parameters
     ----------
     estimator : estimator
-        What is to be tuned.
+        Estimator to tune.
     listed : list of dict
         Parameters of the candidates.
     """
@@ -756,16 +756,16 @@ def all_configured(estimator, listed):
 
 
 def held_out_rows(n_rows, fraction, unit="row"):
-    """Return the number of rows that score the runs: at least one, and not all.
+    """Return the number of held-out rows, at least one and not all.
 
     Parameters
     ----------
     n_rows : int
         Number of rows, or groups.
     fraction : float
-        Which part of them, about.
+        Approximate fraction of them.
     unit : {"row", "group"}, default="row"
-        What is protected.
+        Protected unit.
     """
     if n_rows < 2:
         raise ValueError(
@@ -776,14 +776,14 @@ def held_out_rows(n_rows, fraction, unit="row"):
 
 
 def check_scores(plan, adjacency, held_out):
-    """Raise a ValueError if a score cannot be released for so little.
+    """Raise a ValueError if the budget is too small to release a score.
 
     Parameters
     ----------
     plan : SelectionPlan
-        What is spent on it.
+        Plan of the budget.
     adjacency, held_out : str, int
-        Of the rows that score the runs.
+        Adjacency, and number of held-out rows.
     """
     queries = [
         (HeldOutScore(), plan.score_mechanism),
@@ -801,16 +801,16 @@ def check_scores(plan, adjacency, held_out):
 
 
 def resolve_strategy(strategy, n_candidates, n_repeats):
-    """Return "all" or "subset", and how often every candidate is run.
+    """Return "all" or "subset", and the number of runs per candidate.
 
     Parameters
     ----------
     strategy : {"auto", "all", "subset"}
-        "auto" is "all" for few runs, and where repeats are asked for.
+        "auto" is "all" for few runs, and if repeats are given.
     n_candidates : int
-        How many there are.
+        Number of candidates.
     n_repeats : int or None
-        None for what suits the strategy.
+        None for the default of the strategy.
     """
     if strategy == "auto":
         few = n_candidates <= MOST_OF_ALL or (n_repeats or 1) > 1
@@ -824,30 +824,30 @@ def plan_runs(search, models, listed, labels, form, public_scores, unit="row", w
     Parameters
     ----------
     search : DPSearchCV
-        Its parameters are read.
+        Search with the parameters.
     models, listed : list of estimator, list of dict
         The candidates.
     labels : ndarray or None
-        The label set, if steps were given none.
+        Label set, if steps have none.
     form : Form
         Of the data.
     public_scores : bool
-        Whether public rows score the runs.
+        Whether the scores are from public rows.
     unit : {"row", "group"}, default="row"
-        What is protected; groups are planned for as so many rows.
+        Protected unit; groups are planned for as that many rows.
     weighted : bool, default=False
         Whether rows have weights.
 
     Returns
     -------
     plan : SelectionPlan
-        What is spent on what.
+        Division of the budget.
     adjacency : str
-        Of all fits.
+        Adjacency of all fits.
     candidates : list of Candidate
-        In order, one for every run; repeats stand in a row.
+        One candidate per run, in order; repeats are adjacent.
     held_out : int
-        Number of rows that score the runs.
+        Number of held-out rows.
 
     Raises
     ------
@@ -894,19 +894,19 @@ def _shared(candidate, form, n_rows, price, whole):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search releases.
+    """Releases of a search.
 
     Parameters
     ----------
     model : estimator
         The winner.
     run : int
-        Its candidate, and which repeat of it, as a position in the list that was run.
+        Position of the winner in the list of runs, repeats included.
     score : float
-        The released mean score, a share of the range minus 1/2, or the exact score on public
+        Released mean score as a fraction of the range, minus 1/2; or the exact score on public
         rows.
     scores : ndarray or None
-        Of all runs, on public rows.
+        Scores of all runs on public rows.
     """
 
     model: Any
@@ -917,16 +917,16 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """Private rows of a search, and what belongs to them.
+    """Private rows of a search, with targets, groups and weights.
 
     Parameters
     ----------
     X, y : array-like
         Rows, and targets or None.
     groups : ndarray of shape (n_rows,) or None
-        Whose row it is: a position among all groups.
+        Group of every row: a position among all groups.
     weights, counts : ndarray of shape (n_rows,) or None
-        Weights for the fits, and what rows count in scores, in [0, 1].
+        Weights for the fits, and weights in scores, in [0, 1].
     """
 
     X: Any
@@ -936,7 +936,7 @@ class SearchedRows:
     counts: Any = None
 
     def of(self, chosen):
-        """Return the rows at some positions, or of the groups at these: all that a group has."""
+        """Return the rows at some positions, or all rows of the groups at these positions."""
         if self.groups is not None:
             chosen = np.flatnonzero(np.isin(self.groups, chosen))
         y = None if self.y is None else take_rows(self.y, chosen)
@@ -946,50 +946,50 @@ class SearchedRows:
 
 
 def counts_in_groups(counts, groups):
-    """Return what rows count, those of a group at most 1 together.
+    """Return weights of rows with a total of at most 1 per group.
 
     Parameters
     ----------
     counts : ndarray of shape (n_rows,)
-        What they count on their own, in [0, 1].
+        Weights of single rows, in [0, 1].
     groups : ndarray of shape (n_rows,) or None
-        Whose row it is; None for each its own.
+        Group of every row; None if every row is its own group.
     """
     return counts if groups is None else in_parts(counts * shares("group", groups))
 
 
 def released_total(hidden, counts, groups, adjacency, n_rows, unit):
-    """Release what the rows of a search count together, and charge for the whole search.
+    """Release the total weight of the rows of a search, and charge for the whole search.
 
     Parameters
     ----------
     hidden : HiddenCount
-        Of the search that is under way.
+        Count of the current search.
     counts, groups : ndarray of shape (n_rows,), ndarray of shape (n_rows,) or None
-        What rows count on their own, and whose they are. Private.
+        Weights and groups of rows; private.
     adjacency, n_rows, unit : str, int, {"row", "group"}
-        What is promised, and how many there are of what is protected.
+        Adjacency, number of protected units, and unit.
 
     Returns
     -------
     total : int
-        At least 1.
+        Total, at least 1.
     """
     hidden.adjacency = adjacency
     return hidden.release(partial(counts_in_groups, counts, groups), n_rows, unit)
 
 
 def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):
-    """Fit a clone of an estimator, whose private steps charge what they were given.
+    """Fit a clone of an estimator, with the given budgets of its private steps.
 
     Parameters
     ----------
     estimator : estimator
         Not fitted.
     share : Share
-        What its private steps are given.
+        Budgets of its private steps.
     rows : SearchedRows
-        Those that train.
+        Training rows.
     seeds : list of int, default=None
         Fresh seeds for the private steps; None leaves all noise to the
         operating system.
@@ -999,12 +999,12 @@ def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):
     Returns
     -------
     model : estimator
-        Fitted. All that was computed from rows in it was released by curators.
+        Fitted model. Everything in it that depends on rows was released by curators.
 
     Raises
     ------
     BudgetError
-        If a step charged more than its share, or nothing, or is not one that was given one.
+        If a step charged more than its share or nothing, or has no share.
     """
     model = clone(estimator)
     loud = {name: value for name, value in model.get_params().items() if _is_verbose(name)}
@@ -1042,7 +1042,7 @@ def _is_verbose(name):
 
 
 def _check_fitted(model, budgets):
-    """Raise a BudgetError unless every part of a fitted model was paid for."""
+    """Raise a BudgetError unless every part of a fitted model was charged."""
     if any(budget.charged is None for budget in budgets):
         raise BudgetError("a private step did not charge its share: the run is not paid for.")
     for step, leaf in all_leaves(model):
@@ -1059,22 +1059,22 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
     Parameters
     ----------
     gate : Search
-        Has charged for all of it, and keeps the secrets.
+        Open gate of the search, which was charged and keeps the secrets.
     candidates : list of Candidate
-        With shares, one for every run.
+        One candidate with shares per run.
     scorer : RowScorer
-        Scores rows on their own.
+        Scorer of single rows.
     rows : SearchedRows
-        All of them; private.
+        All private rows.
     public : tuple of (X, y) or None
-        Public rows that score the runs, if there are any.
+        Public validation rows, if any.
     n_jobs : int or None
         Of joblib.
 
     Returns
     -------
     outcome : Outcome
-        Released numbers, and a model that was paid for.
+        Released numbers, and the model of the winner.
     """
     train, held_out = gate.split()
     taken = rows.of(train) if len(held_out) else rows
@@ -1102,7 +1102,7 @@ def run_search(gate, candidates, scorer, rows, public, n_jobs):
 
 
 def _choose(gate, models, scorer, tested, n_held_out):
-    """Return the run that wins, and its score, as released."""
+    """Return the winning run and its score, as released."""
     plan = gate.plan
     if plan.strategy == "all":
         curator = gate.score_curator(lambda: _scored(models, scorer, tested), n_held_out)
@@ -1130,7 +1130,7 @@ def _scored(models, scorer, tested):
 
 
 def null_rows(model, X, y):
-    """Return which rows contribute nothing to a fit, and so to no score: as `fit` tells them.
+    """Return the null rows of a fit, which contribute nothing to scores either.
 
     Parameters
     ----------
@@ -1142,8 +1142,8 @@ def null_rows(model, X, y):
     Returns
     -------
     null : ndarray of shape (n_rows,), dtype bool
-        Rows whose label is none of the public ones. Rows that are not finite too, where
-        scikit-learn's validation is switched off: they are refused otherwise, or filled in.
+        Rows with a label outside the public set; also non-finite rows if scikit-learn's validation
+        is switched off (otherwise these are refused or imputed).
     """
     null = np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
     classes = getattr(model, "classes_", None)
@@ -1158,26 +1158,26 @@ def null_rows(model, X, y):
 
 
 def _seeds_of(gate, candidate, run):
-    """Return fresh seeds for private steps, and for those that would draw from numpy's."""
+    """Return fresh seeds for private steps, and for steps on numpy's global generator."""
     return _seeds(gate, candidate, run), [gate.seed(run) for _ in unseeded(candidate.estimator)]
 
 
 def _seeds(gate, candidate, run):
-    """Return fresh seeds for the private steps; None if the search itself has none."""
+    """Return fresh seeds for the private steps; None if the search is not seeded."""
     if not gate.ledger.seeded:
         return None
     return [gate.seed(run) for _ in candidate.charges]
 
 
 def stamp(model, ledger, spent):
-    """Give every private step the ledger of the search: that is what the winner costs.
+    """Give every private step the ledger of the search, which is the price of the winner.
 
     Parameters
     ----------
     model : estimator
-        The winner, which is changed.
+        The winner; it is changed.
     ledger : Ledger
-        Of the search.
+        Ledger of the search.
     spent : tuple of (float, float)
         Its price.
     """

@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private searches over a grid or over drawn candidates.
+"""Private searches over a grid or over random candidates.
 
-The fit of both: check parameters, plan the runs from public facts, charge for all of them, run
-them, and release the winner.
+Both check parameters, plan the runs from public facts, charge for all of them, run them, and
+release the winner.
 """
 
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ from skdp.privacy.laws.selection import STRATEGIES
 
 
 class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
-    """Base of the private searches; a subclass states its candidates."""
+    """Base class of private searches; a subclass defines the candidates."""
 
     # where metadata are routed; without groups a fit protects rows
     __metadata_request__fit = {"groups": True}
@@ -106,20 +106,20 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         y : array-like of shape (n_samples,), default=None
             Private targets.
         groups : array-like of shape (n_samples,), default=None
-            Whose row it is: numbers, or text. All rows of a group are protected together: they all
-            train or all score, every private step is passed them, and the score of a group is the
-            mean of those of its rows. The number of groups is public. None protects rows. See
-            :ref:`groups`.
+            Group of every row: numbers or text. All rows of a group are protected together. They
+            all train or are all held out, every private step gets the groups, and the score of a
+            group is the mean score of its rows. The number of groups is public. None protects
+            rows. See :ref:`groups`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Private weights of the rows, finite and not negative; only with `max_weight`. Weights
-            beyond that count as that. Every private step is passed them, and pays for their noisy
-            total; scores of held-out rows are weighted, too, for which a twentieth of epsilon goes
-            to the total of all rows. See :ref:`sample_weight`.
+            Private weights of rows, finite and not negative; only with `max_weight`, to which
+            larger weights are clipped. Every private step gets the weights, and pays for their
+            noisy total. Scores of held-out rows are weighted too; a twentieth of epsilon is for
+            the total of all rows. See :ref:`sample_weight`.
         X_val, y_val : array-like, default=None
-            PUBLIC rows and targets. Given, they score the runs, which costs nothing, and no
-            private row is held out. They count one each.
+            PUBLIC rows and targets for the scores of the runs. They cost nothing, and no private
+            row is held out. Each has weight 1.
         **params : dict
-            Must be empty: what else is passed to a fit would not be paid for.
+            Must be empty: other arguments of a fit would not be charged.
 
         Returns
         -------
@@ -130,10 +130,10 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         ------
         ValueError
             If a parameter or a candidate is unusable, a function in it visibly mixes rows, or X or
-            X_val has NaN, text or dates where the estimator refuses them: nothing was charged. If
-            a run fails: all of it was charged.
+            X_val has NaN, text or dates that the estimator refuses; nothing was charged. If a run
+            fails; everything was charged.
         BudgetError
-            If a shared budget has less left, or protects groups and there are none.
+            If less is left in a shared budget, or it protects groups and `groups` is None.
         """
         check_groups(self, groups)
         refuse_fit_params(params)
@@ -219,7 +219,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         return self
 
     def _check_parameters(self):
-        """Raise a ValueError if parameters do not go together."""
+        """Raise a ValueError for incompatible parameters."""
         if self.n_jobs == 0:
             # joblib would say so when all has been charged
             raise ValueError("n_jobs must be None or an int other than 0; got 0.")
@@ -244,11 +244,11 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. If they are private, so is the score: it is not covered.
+            Rows. For private rows the score is private too, and not covered.
         y : array-like of shape (n_samples,), default=None
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            What rows count in the mean, not negative; None is 1 each.
+            Weights of rows in the mean, not negative; None is 1 each.
 
         Returns
         -------
@@ -267,35 +267,35 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         return to_sklearn(self.best_estimator_)
 
     def set_callbacks(self, *callbacks: object) -> Self:
-        """Refuse callbacks: they would be told of runs, whose results are not released.
+        """Refuse callbacks: they would see results of runs that are not released.
 
         Parameters
         ----------
         *callbacks : callback instances
-            None are taken.
+            Must be empty.
 
         Returns
         -------
         self : object
-            If there are none.
+            The search itself, without callbacks.
         """
         if callbacks:
             raise TypeError("a private search takes no callbacks, which would watch its runs.")
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what `fit` asks for itself: it passes groups and weights on.
+        """Return the requests of `fit`, which passes groups and weights on.
 
         Returns
         -------
         routing : MetadataRouter
-            Without consumers but the search.
+            Router with the search as its only consumer.
         """
         return MetadataRouter(owner=self).add_self_request(self)
 
 
 def refuse_fit_params(params):
-    """Raise a ValueError if something else than rows and targets is passed to a fit."""
+    """Raise a ValueError for arguments of a fit other than rows and targets."""
     if params:
         raise ValueError(
             f"a private search fits rows, targets, groups and weights only; got {sorted(params)}. "
@@ -304,7 +304,7 @@ def refuse_fit_params(params):
 
 
 def check_public_rows(form, X_val, y_val):
-    """Raise a ValueError unless public rows look like the private ones."""
+    """Raise a ValueError unless public rows have the form of the private ones."""
     if X_val is None:
         if y_val is not None:
             raise ValueError("y_val was given without X_val.")
@@ -322,78 +322,75 @@ def check_public_rows(form, X_val, y_val):
 
 
 class DPGridSearchCV(DPSearchCV):
-    """Search over a grid of parameter values that pays for itself.
+    """Private search over a grid of parameter values, within one budget.
 
-    The budget belongs to the whole search: all fits, the choice between them and the released
-    score. The search sets epsilon and delta of every private step accordingly.
+    The budget is for the whole search: all fits, the choice and the released score. The search
+    sets epsilon and delta of every private step accordingly.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline of private steps and steps that learn nothing.
+        A private estimator, or a pipeline of private steps and steps that learn nothing from rows.
     param_grid : dict or list of dict
-        Names of parameters, and the values to be tried; not epsilon, delta or budget.
+        Names of parameters with their values; not epsilon, delta or budget.
     epsilon, delta : float, default=1.0, 1e-6
-        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
-        it is purely private.
+        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 the search
+        is purely private.
     strategy : {"auto", "all", "subset"}, default="auto"
-        Either way every candidate is run `n_repeats` times, in a public order. With "all" the
-        runs share the budget, and all of them count. With "subset" a secret random subset of
-        the runs counts, about a third of them, and the others are thrown away; only the best
-        one that counts is released, and the part of the budget that each run may spend hardly
-        depends on their number. "auto" is "all" for up to six candidates or with
-        ``n_repeats > 1``, and "subset" otherwise.
+        Every candidate is run `n_repeats` times, in a public order. With "all" the runs share the
+        budget, and all of them count. With "subset" only a secret random subset of about a third
+        of the runs counts. The best of these is released, and the budget of a run hardly depends
+        on the number of runs. "auto" is "all" for up to six candidates or with ``n_repeats > 1``,
+        and "subset" otherwise.
     n_repeats : int, default=None
-        How often every candidate is run; None is 1 for "all" and 2 for "subset". With a single
+        Number of runs per candidate; None is 1 for "all" and 2 for "subset". With a single
         candidate and "all", the search returns the best of several outputs of one private
         algorithm (boosting).
     validation_fraction : float, default=0.2
-        Part of the rows, in (0, 1), that is held out to score the runs.
+        Fraction of rows held out for scores, in (0, 1).
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
-        A mean over rows of a bounded number. None is "accuracy" for classifiers; other estimators
-        need one. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
-        are refused, for no limit is known on how far one row moves them.
+        A bounded mean over rows. None is "accuracy" for classifiers; other estimators need a
+        scorer. "neg_log_loss" clips probabilities at 0.001. Scorers of scikit-learn are refused:
+        no bound is known on their change by one row.
     refit : bool, default=True
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
-        Part of the budget, in [0, 1), for fitting the winner again on all rows.
+        Share of the budget, in [0, 1), for a second fit of the winner to all rows.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. Steps that
-        have none of their own are given it. None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. Steps
+        without their own bound get it. None: `fit` takes no weights (:ref:`sample_weight`).
     n_jobs : int, default=None
         Number of processes for the fits.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: the search is charged (epsilon, delta) before it
-        reads a row, and refused if that is more than what is left.
+        A budget shared by several fits. The search is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the split, the runs and the noise from the operating system. A seed makes
-        them reproducible, voids the guarantee towards whoever knows it, and warns.
-        In a seeded search, private steps get a fresh seed in every run; in any other they take
-        their noise from the operating system. Seeds of their own are used in neither.
+        None draws the split, the runs and the noise from the operating system. A seed makes them
+        reproducible, voids the guarantee towards anybody who knows it, and warns. In a seeded
+        search, private steps get a fresh seed in every run; otherwise their noise is from the
+        operating system. Their own seeds are ignored.
     verbose : int, default=0
-        If not 0, the plan is printed, which says what is spent on what; nothing is printed
-        about the runs.
+        If not 0, prints the plan with the division of the budget, and nothing about the runs.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search: that is
-        what it costs. Absent with ``refit=False``.
+        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search, its true
+        price. Absent with ``refit=False``.
     best_params_ : dict
         Parameters of the winner.
     best_index_ : int
         Its position among the candidates.
     best_score_ : float
-        Its mean score as released: with noise, within the bounds, and before the second fit
-        if there is one.
+        Its released mean score: noisy, within the bounds, and before a second fit.
     cv_results_ : dict of ndarrays
         ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
-        the winner is released: the others are nan, and have rank 2. With public validation
-        rows and strategy "all", all scores are there.
+        the winner is released: the others are nan, with rank 2. With public validation rows and
+        strategy "all", all scores are present.
     scorer_ : RowScorer
-        What scored the runs.
+        Scorer of the runs.
     plan_ : SelectionPlan
-        What was spent on what; public.
+        Division of the budget; public.
     ledger_ : Ledger
         The whole search, as one release.
     privacy_spent_ : tuple of (float, float)
@@ -415,20 +412,20 @@ class DPGridSearchCV(DPSearchCV):
 
     Notes
     -----
-    Privacy. One row is protected, or with `groups` one group: the adjacency is that of the
-    candidates. Public are all parameters, the number of rows or groups, of features and their
-    names, and the label set if the candidates are not given `classes`. How many runs there are, and
-    in which order, is public as well, the same for all seeds and all data: the time that a search
-    takes tells no secret of its own. Secret are the runs that count for "subset", and all scores
-    but the one that is released. The epsilon and delta of private steps only say in which ratio the
-    steps of a pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing
-    from rows. What the time and memory of a single fit may tell, exceptions from malformed input
-    and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, under the adjacency of the
+    candidates. Public: all parameters, the number of rows or groups, the number and names of
+    features, and the label set if the candidates have no `classes`. The number and order of runs
+    are public too, the same for all seeds and all data, so its running time reveals no secret of
+    the search itself. Secret: the runs that count for "subset", and all scores except the released
+    one. The epsilon and delta of private steps only determine the ratio in which the steps of a
+    pipeline share a run. Every fitted part must keep a ledger, or learn nothing from rows. Not
+    covered: time and memory of single fits, exceptions on malformed input, and `score` on private
+    data.
 
-    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
-    that were held out, and the costs of all runs are added up. "subset" is a private selection
-    as in [2]_ and [3]_ without their secret running time, which is near to [5]_; its price is
-    Proposition 71 of the :ref:`proofs <proofs_selection>`.
+    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on held-out
+    rows, and the costs of all runs are added up. "subset" is a private selection as in [2]_ and
+    [3]_, but without their secret running time, similar to [5]_. Its price is in Proposition 71 of
+    the :ref:`proofs <proofs_selection>`.
 
     References
     ----------
@@ -509,83 +506,79 @@ class DPGridSearchCV(DPSearchCV):
 
 
 class DPRandomizedSearchCV(DPSearchCV):
-    """Search over drawn parameter values that pays for itself.
+    """Private search over random parameter values, within one budget.
 
-    The candidates are drawn first, without a look at the data. The budget belongs to the whole
-    search: all fits, the choice between them and the released score. The search sets epsilon
-    and delta of every private step accordingly.
+    The candidates are drawn first, independently of the data. The budget is for the whole search:
+    all fits, the choice and the released score. The search sets epsilon and delta of every private
+    step accordingly.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline of private steps and steps that learn nothing.
+        A private estimator, or a pipeline of private steps and steps that learn nothing from rows.
     param_distributions : dict or list of dict
-        Names of parameters, and distributions (with a method ``rvs``) or lists of values; not
+        Names of parameters with distributions (with a method ``rvs``) or lists of values; not
         epsilon, delta or budget.
     n_iter : int, default=10
         Number of candidates.
     epsilon, delta : float, default=1.0, 1e-6
-        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 all of
-        it is purely private.
+        Budget of the whole search: in nats, greater than 0, and in [0, 1). At delta 0 the search
+        is purely private.
     strategy : {"auto", "all", "subset"}, default="auto"
-        Either way every candidate is run `n_repeats` times, in a public order. With "all" the
-        runs share the budget, and all of them count. With "subset" a secret random subset of
-        the runs counts, about a third of them, and the others are thrown away; only the best
-        one that counts is released, and the part of the budget that each run may spend hardly
-        depends on their number. "auto" is "all" for up to six candidates or with
-        ``n_repeats > 1``, and "subset" otherwise.
+        Every candidate is run `n_repeats` times, in a public order. With "all" the runs share the
+        budget, and all of them count. With "subset" only a secret random subset of about a third
+        of the runs counts. The best of these is released, and the budget of a run hardly depends
+        on the number of runs. "auto" is "all" for up to six candidates or with ``n_repeats > 1``,
+        and "subset" otherwise.
     n_repeats : int, default=None
-        How often every candidate is run; None is 1 for "all" and 2 for "subset". With a single
+        Number of runs per candidate; None is 1 for "all" and 2 for "subset". With a single
         candidate and "all", the search returns the best of several outputs of one private
         algorithm (boosting).
     validation_fraction : float, default=0.2
-        Part of the rows, in (0, 1), that is held out to score the runs.
+        Fraction of rows held out for scores, in (0, 1).
     scoring : {"accuracy", "neg_log_loss"}, RowScorer or None, default=None
-        A mean over rows of a bounded number. None is "accuracy" for classifiers; other estimators
-        need one. "neg_log_loss" counts probabilities below 0.001 as 0.001. Scorers of scikit-learn
-        are refused, for no limit is known on how far one row moves them.
+        A bounded mean over rows. None is "accuracy" for classifiers; other estimators need a
+        scorer. "neg_log_loss" clips probabilities at 0.001. Scorers of scikit-learn are refused:
+        no bound is known on their change by one row.
     refit : bool, default=True
         Whether to keep the model of the best run as `best_estimator_`.
     refit_share : float, default=0.0
-        Part of the budget, in [0, 1), for fitting the winner again on all rows.
+        Share of the budget, in [0, 1), for a second fit of the winner to all rows.
     max_weight : float, default=None
-        Public bound on weights of rows, in [1e-50, 1e50]; larger ones count as that. Steps that
-        have none of their own are given it. None has no weights (:ref:`sample_weight`).
+        Public bound on weights of rows, in [1e-50, 1e50]; larger weights are clipped to it. Steps
+        without their own bound get it. None: `fit` takes no weights (:ref:`sample_weight`).
     n_jobs : int, default=None
         Number of processes for the fits.
     budget : PrivacyBudget, default=None
-        A budget that several fits share: the search is charged (epsilon, delta) before it
-        reads a row, and refused if that is more than what is left.
+        A budget shared by several fits. The search is charged (epsilon, delta) before it reads a
+        row, and refused if less is left.
     random_state : int, RandomState instance or None, default=None
-        None draws the split, the runs and the noise from the operating system, and candidates
-        as scikit-learn does. A seed makes them reproducible, voids the guarantee towards
-        whoever knows it, and warns.
-        In a seeded search, private steps get a fresh seed in every run; in any other they take
-        their noise from the operating system. Seeds of their own are used in neither.
+        None draws the split, the runs and the noise from the operating system, and candidates as
+        scikit-learn does. A seed makes them reproducible, voids the guarantee towards anybody who
+        knows it, and warns. In a seeded search, private steps get a fresh seed in every run;
+        otherwise their noise is from the operating system. Their own seeds are ignored.
     verbose : int, default=0
-        If not 0, the plan is printed, which says what is spent on what; nothing is printed
-        about the runs.
+        If not 0, prints the plan with the division of the budget, and nothing about the runs.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search: that is
-        what it costs. Absent with ``refit=False``.
+        The winner. Its private steps have `ledger_` and `privacy_spent_` of the search, its true
+        price. Absent with ``refit=False``.
     best_params_ : dict
         Parameters of the winner.
     best_index_ : int
         Its position among the candidates.
     best_score_ : float
-        Its mean score as released: with noise, within the bounds, and before the second fit
-        if there is one.
+        Its released mean score: noisy, within the bounds, and before a second fit.
     cv_results_ : dict of ndarrays
         ``params``, ``param_...``, ``mean_test_score`` and ``rank_test_score``. Only the score of
-        the winner is released: the others are nan, and have rank 2. With public validation
-        rows and strategy "all", all scores are there.
+        the winner is released: the others are nan, with rank 2. With public validation rows and
+        strategy "all", all scores are present.
     scorer_ : RowScorer
-        What scored the runs.
+        Scorer of the runs.
     plan_ : SelectionPlan
-        What was spent on what; public.
+        Division of the budget; public.
     ledger_ : Ledger
         The whole search, as one release.
     privacy_spent_ : tuple of (float, float)
@@ -607,20 +600,20 @@ class DPRandomizedSearchCV(DPSearchCV):
 
     Notes
     -----
-    Privacy. One row is protected, or with `groups` one group: the adjacency is that of the
-    candidates. Public are all parameters, the number of rows or groups, of features and their
-    names, and the label set if the candidates are not given `classes`. How many runs there are, and
-    in which order, is public as well, the same for all seeds and all data: the time that a search
-    takes tells no secret of its own. Secret are the runs that count for "subset", and all scores
-    but the one that is released. The epsilon and delta of private steps only say in which ratio the
-    steps of a pipeline share a run. Every part that is fitted must keep a ledger, or learn nothing
-    from rows. What the time and memory of a single fit may tell, exceptions from malformed input
-    and `score` on private data are not covered.
+    Privacy. One row is protected, or with `groups` one group, under the adjacency of the
+    candidates. Public: all parameters, the number of rows or groups, the number and names of
+    features, and the label set if the candidates have no `classes`. The number and order of runs
+    are public too, the same for all seeds and all data, so its running time reveals no secret of
+    the search itself. Secret: the runs that count for "subset", and all scores except the released
+    one. The epsilon and delta of private steps only determine the ratio in which the steps of a
+    pipeline share a run. Every fitted part must keep a ledger, or learn nothing from rows. Not
+    covered: time and memory of single fits, exceptions on malformed input, and `score` on private
+    data.
 
-    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on rows
-    that were held out, and the costs of all runs are added up. "subset" is a private selection
-    as in [2]_ and [3]_ without their secret running time, which is near to [5]_; its price is
-    Proposition 71 of the :ref:`proofs <proofs_selection>`.
+    With `n_repeats`, "all" is the boosting of [1]_, Appendix D: candidates are scored on held-out
+    rows, and the costs of all runs are added up. "subset" is a private selection as in [2]_ and
+    [3]_, but without their secret running time, similar to [5]_. Its price is in Proposition 71 of
+    the :ref:`proofs <proofs_selection>`.
 
     References
     ----------
@@ -718,13 +711,13 @@ def released_score(outcome, bounds, exact, scale=1.0):
     Parameters
     ----------
     outcome : Outcome
-        What the search released.
+        Releases of the search.
     bounds : tuple of (float, float)
         Public.
     exact : bool
-        Whether public rows gave the score; it is in its own units then.
+        Whether the score is from public rows, and already in its own units.
     scale : float, default=1.0
-        Number of rows over the total of what they count; public by now.
+        Number of rows over their released total weight.
 
     Returns
     -------
@@ -750,13 +743,13 @@ def results_of(listed, best, score, scores):
     score : float
         Its released score.
     scores : ndarray or None
-        Scores of all runs on public rows; several for one candidate stand in a row.
+        Scores of all runs on public rows; repeats of a candidate are adjacent.
 
     Returns
     -------
     results : dict
-        With ``params``, a masked array ``param_...`` for every parameter, ``mean_test_score``
-        (the best repeat; nan where nothing was released) and ``rank_test_score``.
+        With ``params``, a masked array ``param_...`` for every parameter, ``mean_test_score`` (of
+        the best repeat; nan without a release) and ``rank_test_score``.
     """
     if scores is None:
         mean, rank = np.full(len(listed), np.nan), np.full(len(listed), 2, dtype=np.int32)
@@ -772,7 +765,7 @@ def results_of(listed, best, score, scores):
 
 
 def as_table(X):
-    """Return X itself if it knows its shape, or an array; CSR for sparse matrices."""
+    """Return X itself if it has a shape, otherwise an array; CSR for sparse matrices."""
     if sparse.issparse(X):
         return X.tocsr()
     if hasattr(X, "shape") and (hasattr(X, "dtype") or hasattr(X, "columns")):
@@ -799,18 +792,18 @@ def as_targets(y):
 
 @dataclass(frozen=True)
 class Form:
-    """What is public about rows and targets: how many, and of which kind.
+    """Public facts about rows and targets: their number and kind.
 
     Parameters
     ----------
     shape : tuple of int
         Of X.
     kind : {"array", "text", "sparse", "frame"}
-        What holds the rows.
+        Container of the rows.
     columns : object
-        An empty data frame with the columns of X, or an empty sparse matrix; None otherwise.
+        Empty data frame with the columns of X, or an empty sparse matrix; otherwise None.
     target_shape : tuple of int or None
-        Of y; None if there is none.
+        Shape of y; None without targets.
     """
 
     shape: tuple[int, ...]
@@ -823,7 +816,7 @@ class Form:
         return replace(self, kind="array", columns=None)
 
     def null_rows(self, n_rows):
-        """Return rows of zeros: of empty text, in columns that hold no numbers.
+        """Return rows of zeros, or of empty text in columns without numbers.
 
         Parameters
         ----------
@@ -833,7 +826,7 @@ class Form:
         Returns
         -------
         X : ndarray, CSR matrix or data frame
-            A function of the form alone.
+            Rows that depend on the form only.
         """
         shape = (n_rows, *self.shape[1:])
         if self.kind == "sparse":
@@ -843,19 +836,19 @@ class Form:
         return np.broadcast_to("" if self.kind == "text" else 0.0, shape)
 
     def null_targets(self, n_rows, labels):
-        """Return labels in turn, or zeros where there are no labels.
+        """Return labels in turn, or zeros without labels.
 
         Parameters
         ----------
         n_rows : int
             How many.
         labels : ndarray or None
-            The public label set.
+            Public label set.
 
         Returns
         -------
         y : ndarray or None
-            None if there are no targets.
+            Targets, or None without targets.
         """
         if self.target_shape is None:
             return None
@@ -873,12 +866,12 @@ def public_form(X, y):
     Parameters
     ----------
     X, y : array-like
-        What `as_table` and `as_targets` returned.
+        Results of `as_table` and `as_targets`.
 
     Returns
     -------
     form : Form
-        Nothing in it depends on a value.
+        Form, independent of all values.
 
     Raises
     ------

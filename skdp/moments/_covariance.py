@@ -524,9 +524,10 @@ class DPCovariance(CovarianceEstimator):
 
     Errors. The noise of every entry is Gaussian, with `noise_std_`, except for the product of the
     noises of two means. The projection never increases the error in the Frobenius norm. Shortened
-    rows have less variance, by an amount that depends on the data. Memory is three or four
-    matrices of n_features squared: 3,000 columns take about half a gigabyte, and more than 8,192
-    are refused.
+    rows have less variance, by an amount that depends on the data and is not known: little for
+    normal columns, a third and more for lognormal ones, whose logarithms are normal. Memory is
+    three or four matrices of n_features squared: 3,000 columns take about half a gigabyte, and more
+    than 8,192 are refused.
 
     References
     ----------

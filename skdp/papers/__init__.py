@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Algorithms that are here because a paper has them, and nothing has shown them best anywhere.
+"""Algorithms of papers that are not the best in any benchmark.
 
-Objects of the solver classes are what `solver` of a linear model takes; no default ever chooses
-one. :ref:`solvers` has the figures.
+The parameter `solver` of a linear model takes an object of these solver classes; no default
+chooses one. :ref:`solvers` has the figures.
 """
 
 from skdp.papers.accelerated_one_pass import AcceleratedOnePass

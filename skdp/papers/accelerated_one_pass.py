@@ -1,12 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Accelerated noisy gradients, each of rows that no other step reads.
+"""Accelerated noisy gradients on disjoint rows, one part per step.
 
-Algorithm 6 of Xu et al. (2025) without shuffling: what reads disjoint rows has the whole
-budget in every step, exactly and for any epsilon, where shuffling asks for ten times the noise
-(Proposition 54). `growth` restarts it in shrinking balls (their Algorithm 7),
-`failure_probability` runs it several times on disjoint rows and keeps a point in the middle
-(Proposition 56).
+Algorithm 6 of Xu et al. (2025) without shuffling: on disjoint rows every step has the whole
+budget, exactly and for any epsilon, while shuffling needs ten times the noise (Proposition 54).
+`growth` restarts it in shrinking balls (their Algorithm 7), `failure_probability` runs it several
+times on disjoint rows and keeps a central point (Proposition 56).
 """
 
 import math
@@ -36,34 +35,34 @@ from skdp.solvers.gradient import (
 
 
 class AcceleratedOnePass(Solver):
-    """Accelerated noisy gradients, each of rows that no other step reads.
+    """Accelerated noisy gradients on disjoint rows, one part per step.
 
-    For the loss of new rows. All rows must be in memory.
+    For the loss on new rows. All rows must be in memory.
 
     Parameters
     ----------
     growth : {"halving", "doubling"} or None, default=None
-        Run again on further rows from the last result, in a ball of half the radius, with equal
-        numbers of rows ("halving") or twice as many each time ("doubling"). Faster where the
-        loss of new rows grows like a power of the distance from its minimiser [1]_.
+        Restarts on further rows from the last result, each in a ball of half the radius, with
+        equal numbers of rows ("halving") or twice as many each time ("doubling"). Faster if the
+        loss on new rows grows like a power of the distance from its minimiser [1]_.
     growth_order : float, default=2.0
         With ``growth="doubling"``: a lower bound, greater than 1, on that power.
     failure_probability : float, default=None
-        Runs on disjoint parts of the rows are made, of which the result with the least median
-        distance to the others is taken: as many as make it bad with this probability at most.
+        Several runs on disjoint parts of the rows; the result is the one with the least median
+        distance to the others. Their number limits the probability of a bad result to this value.
         None makes one run.
     clipping_norm : float, default=None
-        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
-        it from public quantities. Regressors have a `clipping_norm` of their own instead.
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses it
+        from public quantities. Not for regressors, which have their own `clipping_norm`.
     step_size : float, default=None
-        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, and shortens it where released gradients call for it.
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None chooses
+        it, and shortens it if released gradients show curvature.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -71,8 +70,8 @@ class AcceleratedOnePass(Solver):
 
     Notes
     -----
-    What reads disjoint rows has the whole budget in every step, exactly and for any epsilon,
-    where the shuffling of print asks for ten times the noise (Proposition 54).
+    On disjoint rows every step has the whole budget, exactly and for any epsilon; the published
+    shuffling needs ten times the noise (Proposition 54).
 
     References
     ----------
@@ -190,25 +189,25 @@ _CLIP_SHARE = 0.5
 
 @dataclass(frozen=True)
 class ApproximationPlan(GradientPlan):
-    """What accelerated stochastic approximation will do: fixed before the data are touched.
+    """Plan of accelerated stochastic approximation, fixed before any row is read.
 
     Parameters
     ----------
     error_bound : float
-        Bound on the expected excess of the mean loss, if the solution is as near and the
-        curvature as small as the plan takes them to be.
+        Bound on the expected excess of the mean loss, under the plan's assumptions on the distance
+        of the solution and on the curvature.
 
     Notes
     -----
-    Every step reads rows of its own and has the whole of `mu`. `step_size` is the inverse of
-    eta in Proposition 54, `noise` the standard deviation of a coordinate, batches included.
+    Every step reads its own rows and has the whole of `mu`. `step_size` is the inverse of eta in
+    Proposition 54; `noise` is the standard deviation of a coordinate, batches included.
     """
 
     error_bound: float = math.inf
 
     @property
     def mu_step(self):
-        """The price of one step: no two of them read the same row."""
+        """Price of one step; no two steps read the same row."""
         return self.mu
 
 
@@ -230,30 +229,29 @@ def plan_approximation(
     step_size=None,
     most_steps=MOST_STEPS,
 ):
-    """Choose steps, step size and clipping: those with the least proved error.
+    """Choose steps, step size and clipping with the least proved error.
 
     Parameters
     ----------
     n_rows, n_coefs : int
-        Rows that are divided among the steps, and number of coefficients.
+        Number of rows for all steps, and number of coefficients.
     mu, reach : float, int
         Gaussian-DP price of every step, and the number of row gradients in which neighbours
         differ: 1 (zero-out) or 2 (replace-one).
     longest : float
         Bound on the norm of a row's gradient.
     smoothness, distance : float
-        What the curvature of the mean loss, and the distance of the solution from the start,
-        are taken to be.
+        Assumed curvature of the mean loss, and assumed distance of the solution from the start.
     clip : float, default=None
-        Clipping norm that is asked for; None is half of `longest`, or comes from moments.
+        Given clipping norm; None is half of `longest`, or follows from moments.
     moments : tuple of (float, float), default=None
         Order k > 1 and bound r_k: the k-th moment of a gradient's norm is at most r_k^k.
     l2, radius, intercept : float, float or None, bool
         As in `GradientPlan`.
     n_steps, step_size : int, float
-        Given by the user, or None to be chosen here. No step has less than one row.
+        Given by the user, or None to be chosen here. Every step has at least one row.
     most_steps : int, default=MOST_STEPS
-        The number chosen here is at most this.
+        Largest number chosen here.
 
     Returns
     -------
@@ -299,20 +297,20 @@ def plan_approximation(
 
 
 def _clips(price, longest, clip, moments):
-    """Return the clipping norm, and what it does to gradients, for every number of steps.
+    """Return the clipping norm and its effect on gradients, for every number of steps.
 
     Parameters
     ----------
     price : ndarray
-        What the noise costs, per unit of the clipping norm and of the distance.
+        Loss by noise, per unit of the clipping norm and of the distance.
     longest, clip, moments
         As in `plan_approximation`.
 
     Returns
     -------
     clips, spread, bias : ndarray, ndarray, ndarray
-        The clipping norm, a bound on the root mean square of a clipped gradient, and one on
-        what clipping takes off the expected gradient (0 where no moment is known).
+        The clipping norm, a bound on the root mean square of a clipped gradient, and a bound on
+        the bias of the expected gradient by clipping (0 without known moments).
     """
     if moments is None:
         norm = _CLIP_SHARE * longest if clip is None else min(clip, longest)
@@ -330,13 +328,13 @@ def _clips(price, longest, clip, moments):
 
 
 def stochastic_approximation(gradient, shape, plan, start=None, reach=None):
-    """Descend along released gradients, in steps that grow and are averaged.
+    """Descend along released gradients, with growing steps and averaging.
 
     Parameters
     ----------
     gradient : callable
-        Maps coefficients of the given shape to a released gradient of the mean loss; called
-        once a step.
+        Maps coefficients of the given shape to a released gradient of the mean loss; called once
+        per step.
     shape : tuple of int
         Shape of the coefficients.
     plan : ApproximationPlan or GradientPlan
@@ -349,14 +347,14 @@ def stochastic_approximation(gradient, shape, plan, start=None, reach=None):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the points that were reached, with weights proportional to their number.
+        Average of the iterates, with weights proportional to their index.
 
     Notes
     -----
-    Step t takes the gradient at ``(1 - a) average + a coef``, a = 2 / (t + 1), and moves
-    `coef` by t/2 times the step size. The first weight a is 1, as the theorem needs it and
-    the print, which has 2 / (t + 2), does not: so nothing is left of the start. Where the
-    released gradients show a curvature beyond the planned one, the steps are shortened.
+    Step t takes the gradient at ``(1 - a) average + a coef``, a = 2 / (t + 1), and moves `coef` by
+    t/2 times the step size. The first weight a is 1, so the start has no weight; the theorem needs
+    this, and the published 2 / (t + 2) does not satisfy it. If the released gradients show a
+    larger curvature than planned, the steps are shortened.
     """
     start = np.zeros(shape) if start is None else start
     coef = average = start
@@ -385,14 +383,14 @@ _FLAT_DISTANCE = 4.0
 
 @dataclass(frozen=True)
 class Restart:
-    """One descent: its rows, and what is done with them.
+    """One descent: its rows and steps.
 
     Parameters
     ----------
     start, stop : int
         First row, and the one after the last.
     reach : float or None
-        Radius of the ball around the starting point that it stays in; None for no such ball.
+        Radius of a ball around the starting point for the iterates; None for no ball.
     steps : ApproximationPlan
         Steps.
     """
@@ -404,7 +402,7 @@ class Restart:
 
     @property
     def parts(self):
-        """Rows of every step: disjoint, of nearly equal size, and all there are."""
+        """Rows of every step: disjoint, of nearly equal size, and together all rows."""
         return even_parts(self.start, self.stop, self.steps.n_steps)
 
 
@@ -417,7 +415,7 @@ class AcceleratedOnePassFit(Fit):
     problem : Problem
         Public facts.
     runs : tuple of tuple of Restart
-        For every run the descents, each from the result of the one before.
+        Descents of every run, each from the result of the previous one.
     """
 
     runs: tuple
@@ -429,11 +427,11 @@ class AcceleratedOnePassFit(Fit):
         return sum(restart.steps.n_steps for run in self.runs for restart in run)
 
     def order(self):
-        """Return the order in which rows are read: fixed, and far from sorted."""
+        """Return the order of reading rows: fixed, and far from sorted."""
         return public_order(self.problem.n_rows)
 
     def rescaled(self, radius):
-        """Return the plan for rows in units of a radius that was released: the penalty moves."""
+        """Return the plan for rows in units of a released radius, with the penalty adjusted."""
 
         def moved(restart):
             l2 = min(restart.steps.l2 / radius / radius, LARGEST_L2)
@@ -442,7 +440,7 @@ class AcceleratedOnePassFit(Fit):
         return replace(self, runs=tuple(tuple(moved(one) for one in run) for run in self.runs))
 
     def run(self, curator):
-        """Release one gradient a step and descend along it; choose among the runs."""
+        """Release one gradient per step and descend along it; choose among the runs."""
         points = [self._one_run(curator, run).ravel() for run in self.runs]
         return least_median_distance(points).reshape(self.problem.shape)
 
@@ -456,7 +454,7 @@ class AcceleratedOnePassFit(Fit):
         return coef
 
     def _gradients(self, curator, restart):
-        """Return a function that releases the mean gradient of the rows whose turn it is."""
+        """Return a function that releases the mean gradient of the next rows."""
         parts, mechanism = iter(restart.parts), GaussianMechanism(restart.steps.mu_step)
 
         def gradient(coef):

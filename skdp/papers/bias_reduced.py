@@ -1,13 +1,13 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bias-reduced sparse gradients: an oracle cleans noisy gradients, a telescope takes its bias.
+"""Bias-reduced sparse gradients: noisy gradients cleaned by an oracle, its bias removed.
 
-Ghazi, Guzman, Kamath, Kumar and Manurangsi (2024), Algorithms 3 to 5, with levels that are drawn
-in advance. An oracle cleans the noisy mean gradient of a batch; it is not linear, and the smaller
-the batch, the larger its bias. Level k compares a batch with its two halves, which on average is
-the difference between two sizes of batches. One level is drawn a step, and what it finds is
-divided by the probability of the level: all levels together add up to the oracle on all rows
-(Blanchet and Glynn 2015). Proofs are in docs/user_guide/proofs_sparse_erm.rst.
+Ghazi, Guzman, Kamath, Kumar and Manurangsi (2024), Algorithms 3 to 5, with levels drawn in
+advance. An oracle denoises the mean gradient of a batch. It is not linear, and smaller batches
+have a larger bias. Level k compares a batch with its two halves; its mean is the difference
+between two sizes of batches. Every step draws one level, and divides its result by the probability
+of the level: in expectation all levels add up to the oracle on all rows (Blanchet and Glynn 2015).
+Proofs are in docs/user_guide/proofs_sparse_erm.rst.
 """
 
 import itertools
@@ -48,32 +48,31 @@ from skdp.solvers.sgd import BATCH_SIZE
 
 
 class BiasReduced(Solver):
-    """Noisy sparse gradients that an oracle cleans, without the bias of small batches.
+    """Noisy sparse gradients cleaned by an oracle, without the bias of small batches.
 
     Parameters
     ----------
     sparsity : int, default=None
-        Public number of non-zero features that a row may have; of longer rows the largest
-        entries count. None for any number, with the oracle "soft-threshold" only.
+        Public bound on the number of non-zero features of a row; rows with more keep their largest
+        entries. None (no bound) is for the oracle "soft-threshold" only.
     oracle : {"soft-threshold", "projection", "sketch"}, default="soft-threshold"
-        How noisy sparse gradients are cleaned: by the threshold of least estimated risk; by
-        projection on the averages of sparse gradients; or by releasing few measurements, and
-        recovery.
+        Method to denoise sparse gradients: the threshold of least estimated risk; projection on
+        the averages of sparse gradients; or release of few measurements, and recovery.
     batch_size : float, default=None
-        Rows of the smallest batches, at most the number of rows. None chooses it from public
-        quantities.
+        Number of rows of the smallest batches, at most the number of rows. None chooses it from
+        public quantities.
     failure_probability : float, default=None
-        Several runs are made and one is chosen privately, so that the bound of [1]_ fails with
-        this probability at most. None makes one run.
+        Several runs with a private choice, so that the bound of [1]_ fails with at most this
+        probability. None makes one run.
     clipping_norm : float, default=None
         Bound on the norm of one row's gradient, for rows in units of `data_norm`. None is the
-        largest that there may be.
+        bound without clipping.
     step_size : float, default=None
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it from public quantities.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -81,8 +80,8 @@ class BiasReduced(Solver):
 
     Notes
     -----
-    Levels are drawn in advance and not until they please; the noise of all releases is the
-    same. Batches are Poisson's, accounted with their halves.
+    Levels are drawn once, in advance. The noise of all releases is the same. Batches are Poisson
+    samples, and their halves are included in the accounting.
 
     References
     ----------
@@ -149,8 +148,8 @@ class BiasReduced(Solver):
         Raises
         ------
         ValueError
-            If the oracle rests on a sparsity that was not given, or the budget is too small for
-            the steps.
+            If the oracle needs a sparsity and none is given, or the budget is too small for the
+            steps.
         """
         if self.oracle != "soft-threshold" and problem.sparsity is None:
             raise ValueError(
@@ -201,19 +200,19 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True)
 class Telescope:
-    """Sizes of batches, from small ones to all rows, each twice the one before.
+    """Sizes of batches, doubling from small ones to all rows.
 
     Parameters
     ----------
     n_rows, n_levels : int
-        Number of rows, and of doublings; 0 reads all rows always.
+        Number of rows, and of doublings; with 0 all batches have all rows.
     """
 
     n_rows: int
     n_levels: int
 
     def rate(self, size):
-        """Return the share of the rows that batches of a size have: 1 for size `n_levels`."""
+        """Return the fraction of rows in batches of a size: 1 for size `n_levels`."""
         return math.ldexp(1.0, size - self.n_levels)
 
     def batch_size(self, size):
@@ -222,7 +221,7 @@ class Telescope:
 
     @property
     def probabilities(self):
-        """Probability of every level: each half as likely as the one before."""
+        """Probability of every level, halving from level to level."""
         weights = np.ldexp(1.0, -np.arange(self.n_levels))
         return weights / weights.sum() if self.n_levels else weights
 
@@ -232,7 +231,7 @@ class Telescope:
         Parameters
         ----------
         level : int
-            A level, in [0, n_levels); not looked at if there is none.
+            A level, in [0, n_levels); ignored without levels.
         smallest : ndarray
             Released sum over a batch of size 0.
         triple : sequence of three ndarray or None
@@ -243,11 +242,11 @@ class Telescope:
         Returns
         -------
         estimate : ndarray
-            On average over batches, coins and levels the oracle on all rows.
+            Estimate; its mean over batches, coins and levels is the oracle on all rows.
 
         Notes
         -----
-        Sums are divided by the expected numbers of rows: the realised ones are private.
+        Sums are divided by the expected numbers of rows, because the actual numbers are private.
         """
         total = oracle(smallest / self.batch_size(0), 0)
         if not self.n_levels:
@@ -259,24 +258,24 @@ class Telescope:
         return total + gain / self.probabilities[level]
 
     def levels(self, n_steps, run=0):
-        """Draw the levels of all steps of a run, before anything is known of the rows.
+        """Draw the levels of all steps of a run, independently of the rows.
 
         Parameters
         ----------
         n_steps, run : int
-            Number of steps, and which of several runs it is.
+            Number of steps, and index of the run.
 
         Returns
         -------
         levels : tuple of int
-            Each has the law of `probabilities` over the public start of the sequence, which
-            is drawn once and for all; each level occurs as often as expected, rounded up or
-            down (systematic sampling).
+            Each has the distribution `probabilities`, over the public start of the sequence, which
+            is drawn once. Each level occurs as often as expected, rounded up or down (systematic
+            sampling).
 
         Notes
         -----
-        Levels depend on nothing but the arguments: given them, a fit is an ordinary sequence
-        of releases. They are never drawn again until they please: that would be a bias.
+        Levels depend only on the arguments: given the levels, a fit is an ordinary sequence of
+        releases. They are never redrawn, which would cause a bias.
         """
         if not self.n_levels:
             return (0,) * n_steps
@@ -331,7 +330,7 @@ _MOST_NUMBERS = 5e8
 
 @dataclass(frozen=True)
 class TelescopePlan(GradientPlan):
-    """What bias-reduced descent will do: fixed before the data are touched.
+    """Plan of bias-reduced descent, fixed before any row is read.
 
     Parameters
     ----------
@@ -340,8 +339,8 @@ class TelescopePlan(GradientPlan):
     levels : tuple of tuple of int
         The level of every step, for every run.
     costs : tuple of (int or None, SampledCost)
-        Releases on the smallest batches (None), then those of every level that is drawn: how
-        the batches are drawn, sensitivity over noise, and how many there are in all runs.
+        Releases on the smallest batches (None), then of every drawn level: sampling of the
+        batches, sensitivity over noise, and number of releases in all runs.
     sigma : float
         Noise of every coordinate of every released sum, in units of the longest
         contribution of a row: the same for all sizes of batches.
@@ -360,7 +359,7 @@ class TelescopePlan(GradientPlan):
 
 @dataclass(frozen=True)
 class _Guess:
-    """What may be expected of a number of levels and of steps."""
+    """Expected performance for a number of levels and of steps."""
 
     telescope: Telescope
     n_steps: int
@@ -376,7 +375,7 @@ class _Guess:
 
     @property
     def misses_levels(self):
-        """Whether there are fewer steps than one over the smallest probability of a level."""
+        """Whether there are fewer steps than the inverse of the smallest level probability."""
         return self.n_steps < 2**self.telescope.n_levels - 1
 
 
@@ -420,25 +419,25 @@ def plan_telescope(
     Parameters
     ----------
     n_rows, size, adjacency : int, int, {"replace-one", "zero-out"}
-        Number of rows, number of coefficients, and what is promised.
+        Number of rows, number of coefficients, and adjacency.
     budget : tuple (epsilon, delta, mu, priced)
-        Of everything, and what else is released: a Gaussian-DP parameter, and a tuple of
-        (epsilon, delta, count), with one part at most.
+        Total budget, and prices of the other releases: a Gaussian-DP parameter, and a tuple of
+        (epsilon, delta, count) with at most one part.
     clip, radius, l2, intercept : float, float, float, bool
-        Bound on a row's gradient; the rest as in `GradientPlan`.
+        Bound on a row's gradient; the others as in `GradientPlan`.
     n_nonzeros : int, default=None
         Bound on the number of non-zeros of a row's gradient. None for any number.
     n_steps, step_size, batch_size : int, float, float, default=None
-        Given by the user, or None to be chosen here. Batches of about `batch_size` rows are
-        the smallest.
+        Given by the user, or None to be chosen here. The smallest batches have about `batch_size`
+        rows.
     n_runs : int, default=1
         Number of runs that share the budget.
 
     Returns
     -------
     plan : TelescopePlan
-        With no level at all where the bound says that all rows in every step are better, or
-        where there are too few rows.
+        A plan without levels if the bound is better for all rows in every step, or if there are
+        too few rows.
 
     Raises
     ------
@@ -485,7 +484,7 @@ def plan_telescope(
 
 
 def _priced_levels(guess, levels, facts, adjacency, budget):
-    """Return the price of every kind of release, all of them with the same noise."""
+    """Return the price of every kind of release, with the same noise for all."""
     epsilon, delta, mu, priced = budget
     telescope, n_rows = guess.telescope, facts["n_rows"]
     n_levels, n_steps = telescope.n_levels, guess.n_steps * len(levels)
@@ -510,7 +509,7 @@ def _priced_levels(guess, levels, facts, adjacency, budget):
 
 
 def _levels_to_try(n_rows, batch_size):
-    """Return numbers of doublings from the smallest batches to all rows."""
+    """Return candidate numbers of doublings from the smallest batches to all rows."""
     if batch_size is not None:
         if not 1 <= batch_size <= n_rows:
             raise ValueError(
@@ -526,7 +525,7 @@ def _levels_to_try(n_rows, batch_size):
 
 
 def _steps_to_try(n_steps, size):
-    """Return numbers of steps: powers of 2, and others halfway between two of them."""
+    """Return candidate numbers of steps: powers of 2, and midpoints between them."""
     if n_steps is not None:
         return [n_steps]
     # a step draws noise for four sums
@@ -544,7 +543,7 @@ _AT_ONCE = 1 << 21
 
 
 def public_coins(step, positions):
-    """Return a public fair coin for every row, the same for everybody.
+    """Return a fixed public fair coin for every row.
 
     Parameters
     ----------
@@ -556,7 +555,7 @@ def public_coins(step, positions):
     Returns
     -------
     heads : ndarray of shape (n_rows,), dtype bool
-        A function of the step and of the row's own position.
+        Coins, functions of the step and of the row's own position.
     """
     if not len(positions):
         return np.zeros(0, dtype=bool)
@@ -566,7 +565,7 @@ def public_coins(step, positions):
 
 
 class SplitRows:
-    """Rows in pairs of chunks: those whose coin shows heads, and the others."""
+    """Rows in pairs of chunks: rows with heads, and the others."""
 
     def __init__(self, rows, step):
         self.n_entries, self.n_threads = rows.n_entries, rows.n_threads
@@ -587,24 +586,23 @@ class TelescopedGradient:
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where the gradient is taken; the intercept, if there is one, comes last.
+        Point of the gradient; an intercept comes last.
     loss : object
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     step : int or None
-        Number of the coins that send a row to one half or the other; None for the batch
-        alone.
+        Number of the coins that assign rows to the halves; None for the batch without halves.
     measurement : Measurement or None, default=None
-        Public matrix of shape (n_measurements, n_coefs); the gradient of every output is
-        measured by it, and the sums are those of measurements. None for the gradient itself.
+        Public matrix of shape (n_measurements, n_coefs); it measures the gradient of every output,
+        and the sums are over measurements. None for the gradient itself.
     radius : float, default=inf
         Bound on the norm of the measurements of one row's gradient.
 
     Notes
     -----
-    Rows are `LinearRows`, all of them or a batch. The gradient is that of `ClippedGradient`.
+    Rows are `LinearRows`, all of them or a batch. The gradient is as in `ClippedGradient`.
     """
 
     # nothing is measured
@@ -619,7 +617,7 @@ class TelescopedGradient:
 
     @property
     def name(self):
-        """What the statistic is, the same for all points and all coins."""
+        """Name of the statistic, the same for all points and all coins."""
         what = f"gradient of {type(self.loss).__name__}, clipped to {self.clip:.6g}"
         if self.measurement is not None:
             what = f"{self.measurement.shape[0]} measurements of the {what}"
@@ -682,8 +680,7 @@ class TelescopedGradient:
     def partial(self, split):
         """Return the sums of a chunk and of its halves, one after another.
 
-        The sum over the chunk is the sum of those over its halves: a row changes no bit of
-        the half that it is not in.
+        The sum over the chunk is the sum over its halves: a row changes no bit of the other half.
         """
         chunk, heads = split
         halves = [self.summed(chunk.taken(np.flatnonzero(side))) for side in (heads, ~heads)]
@@ -719,8 +716,8 @@ class SoftThresholdOracle:
     shape : tuple of int
         Shape of the coefficients.
     intercept : bool
-        Whether the last coefficient of every output is an intercept, whose gradient is not
-        sparse: it is left as it is.
+        Whether the last coefficient of every output is an intercept; its gradient is not sparse,
+        and stays unchanged.
     """
 
     radius: float
@@ -742,7 +739,7 @@ class SoftThresholdOracle:
 
 @dataclass(frozen=True)
 class ProjectionOracle:
-    """The nearest point among averages of gradients that have few non-zeros and are short.
+    """The nearest point among averages of sparse and short gradients.
 
     Parameters
     ----------
@@ -779,7 +776,7 @@ class SketchOracle:
 
     @property
     def longest(self):
-        """Norm to which the measurements of a row's gradient are clipped."""
+        """Clipping norm of the measurements of a row's gradient."""
         typical = math.sqrt(chdtri(self.measurement.shape[0], _CLIPPED) / self.measurement.shape[0])
         stretch = min(math.sqrt(self.n_nonzeros), typical, self.measurement.stretch)
         return self.radius * float(stretch)
@@ -812,18 +809,18 @@ def make_oracle(name, *, radius, shape, intercept, sparsity, signal):
     sparsity : int or None
         Number of features of a row that are not zero.
     signal : float
-        Norm of a row's gradient times the number of rows, over the noise of an entry of the
-        sum: how many measurements are worth their noise.
+        Norm of a row's gradient times the number of rows, over the noise of an entry of the sum;
+        it determines the number of measurements.
 
     Returns
     -------
     oracle : callable
-        Takes the noisy mean, and its noise.
+        Maps a noisy mean and its noise to a clean gradient.
 
     Raises
     ------
     ValueError
-        If the oracle rests on a sparsity and there is none.
+        If the oracle needs a sparsity and none is given.
     """
     if name == "soft-threshold":
         return SoftThresholdOracle(radius, shape, intercept)
@@ -843,7 +840,7 @@ def make_oracle(name, *, radius, shape, intercept, sparsity, signal):
 
 @dataclass(frozen=True)
 class BiasReducedFit(Fit):
-    """Steps along gradients that an oracle cleans; several runs if failures are to be rare.
+    """Steps along gradients cleaned by an oracle; several runs with `failure_probability`.
 
     Parameters
     ----------
@@ -852,7 +849,7 @@ class BiasReducedFit(Fit):
     steps : TelescopePlan
         Levels, prices and steps of all runs.
     oracle : object
-        What is made of a noisy mean gradient.
+        Function from a noisy mean gradient to a clean one.
     boosting : BoostingPlan or None
         Price of the choice between runs; None for one run.
     """
@@ -868,11 +865,11 @@ class BiasReducedFit(Fit):
 
     @property
     def n_releases(self):
-        """One a step for every level, and the choice between runs."""
+        """Number of releases: one per step for every level, and the choice between runs."""
         return sum(cost.count for _, cost in self.steps.costs) + (self.boosting is not None)
 
     def run(self, curator):
-        """Pay for all steps, take them, and choose one of several runs."""
+        """Charge for all steps, make them, and choose one of several runs."""
         steps, problem, oracle = self.steps, self.problem, self.oracle
         longest = steps.clip if oracle.measurement is None else oracle.longest
 

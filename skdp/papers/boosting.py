@@ -1,14 +1,13 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a result that is good on average to one that is good with high probability.
+"""Boosting: from a bound in expectation to a bound with high probability.
 
-A mechanism whose expected excess loss is F exceeds 2 F at most every other time
-(Markov). Of k = log2(2 / failure) independent runs one is within 2 F, but with
-probability failure / 2; the exponential mechanism finds one nearly as good. Bassily,
-Smith and Thakurta (2014), Appendix D, with two repairs: the choice is paid for (in
-print it is free), and the weights are exp(-loss), not exp(loss). It stands in for
-Algorithm 5 of Ghazi, Guzman, Kamath, Kumar and Manurangsi (2024), whose number of runs is
-drawn, and whose constants need repairs of their own (Proposition 49).
+A mechanism with expected excess loss F exceeds 2 F with probability at most 1/2 (Markov). Of k =
+log2(2 / failure) independent runs at least one is within 2 F, except with probability failure / 2;
+the exponential mechanism finds one nearly as good. Bassily, Smith and Thakurta (2014), Appendix D,
+with two corrections: the choice is charged (in the paper it is free), and the weights are
+exp(-loss), not exp(loss). It replaces Algorithm 5 of Ghazi, Guzman, Kamath, Kumar and Manurangsi
+(2024), with a random number of runs and constants that need corrections too (Proposition 49).
 """
 
 import math
@@ -53,12 +52,12 @@ class CandidateChoice:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"choice among {len(self.candidates)} candidates by {type(self.loss).__name__}"
 
     @property
     def diameter(self):
-        """Largest distance of two candidates; of many, twice the largest norm, which is more."""
+        """Largest distance of two candidates; for many, twice the largest norm as a bound."""
         points = self.candidates
         if len(points) > _MOST_PAIRED:
             return 2 * math.sqrt(np.einsum("ij,ij->i", points, points).max())
@@ -79,7 +78,7 @@ class CandidateChoice:
         return Sensitivity(math.inf, math.inf, bound, theorem, spread=spread)
 
     def outcomes(self, *sides):
-        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        """Return all indices; see `ExponentialMechanism`."""
         count = len(self.candidates)
         return np.arange(float(count))[:, None], np.ones(count)
 
@@ -101,14 +100,14 @@ _SHARE_PURE, _SHARE_GAUSSIAN = 0.5, 0.1
 
 @dataclass(frozen=True)
 class BoostingPlan:
-    """How a budget is split between runs and the choice.
+    """Division of a budget between runs and the choice.
 
     Parameters
     ----------
     n_runs : int
         Independent runs.
     mu_run, epsilon_run : float
-        Price of one run: Gaussian-DP if delta > 0 (the other is 0), else pure.
+        Price of one run: in Gaussian-DP if delta > 0 (the other is 0), otherwise pure.
     epsilon_choice : float
         Price of the choice.
     failure : float
@@ -122,7 +121,7 @@ class BoostingPlan:
     failure: float
 
     def excess_bound(self, expected, spread):
-        """Return what the excess loss stays below, but with probability `failure`.
+        """Return a bound on the excess loss that fails with probability at most `failure`.
 
         Parameters
         ----------
@@ -141,12 +140,12 @@ def plan_boosting(epsilon, delta, failure):
     epsilon, delta : float
         The whole budget. Half of epsilon is for the choice at delta 0, a tenth otherwise.
     failure : float
-        Probability in (0, 1) that the result may be worse than the bound.
+        Probability, in (0, 1), of a result worse than the bound.
 
     Returns
     -------
     plan : BoostingPlan
-        Runs and prices; the sum is (epsilon, delta)-DP.
+        Runs and prices; together they are (epsilon, delta)-DP.
 
     Raises
     ------
@@ -177,7 +176,7 @@ def boost(curator, run, plan, loss, row_norm):
     plan : BoostingPlan
         From `plan_boosting`.
     loss, row_norm : object, float
-        What the choice is by, and the bound on the norm of a row.
+        Loss for the choice, and bound on the norm of a row.
 
     Returns
     -------

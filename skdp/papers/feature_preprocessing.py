@@ -1,13 +1,13 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""DPSGD-F: gradients of rows that are first moved to a private center.
+"""DPSGD-F: gradients of rows after a private centering.
 
 Two algorithms of Sun, Suresh and Menon (2023). "center" is their Algorithm 3: a Gaussian mean, a
-shift, and gradients that are clipped. "center-clip" is Algorithm 2: a mean whose error does not
-grow with the offset, a radius tau that few rows exceed, rows (x - mean, tau) shortened to
-sqrt(2) tau, and gradients that need no clipping. "center-scale" takes the center and the radius of
-the second, as the unit of length, and the clipped gradients of the first. Corrections to the print
-are in docs/user_guide/proofs_sampling.rst.
+shift, and clipped gradients. "center-clip" is Algorithm 2: a mean with an error independent of the
+offset, a radius tau that few rows exceed, rows (x - mean, tau) clipped to sqrt(2) tau, and
+gradients without clipping. "center-scale" has the center and the radius of "center-clip", with the
+radius as the unit of length, and the clipped gradients of "center". Corrections of the paper are
+in docs/user_guide/proofs_sampling.rst.
 """
 
 import math
@@ -33,24 +33,24 @@ KINDS = ("center", "center-scale", "center-clip")
 
 
 class FeaturePreprocessing(Solver):
-    """Gradients of rows that were moved to a private center, within the same budget.
+    """Gradients of rows after a private centering, within the same budget.
 
-    For rows whose common offset is much longer than their spread, and gradients that are taken by
-    another solver. The default of the classifiers centers rows by itself, in the geometry of their
+    For rows with a common offset much larger than their spread; another solver takes the
+    gradients. The default solver of classifiers centers rows itself, in the geometry of their
     second moments.
 
     Parameters
     ----------
     solver : Accelerated, GD, SGD or AcceleratedOnePass, default=None
-        What takes the steps. None is `Accelerated`, and `GD` for losses with a kink.
+        Solver for the steps. None is `Accelerated`, or `GD` for losses with a kink.
     kind : {"center", "center-scale", "center-clip"}, default="center"
-        What is done to the rows. "center" subtracts a noisy mean ([1]_, Algorithm 3).
-        "center-scale" subtracts a mean whose error does not grow with the offset, and takes a
-        private radius that few rows exceed as the unit of length. "center-clip" clips rows to that
-        radius as well; gradients need no clipping then ([1]_, Algorithm 2).
+        Transformation of the rows. "center" subtracts a noisy mean ([1]_, Algorithm 3).
+        "center-scale" subtracts a mean with an error independent of the offset, and scales by a
+        private radius that few rows exceed. "center-clip" also clips rows to that radius, so
+        gradients need no clipping ([1]_, Algorithm 2).
     share : float, default=0.05
-        Part of the squared Gaussian-DP budget, less than a half, that the center gets. The radius
-        gets twice that share of epsilon.
+        Share of the squared Gaussian-DP budget for the center, less than a half. The radius gets
+        twice that share of epsilon.
 
     See Also
     --------
@@ -59,8 +59,8 @@ class FeaturePreprocessing(Solver):
 
     Notes
     -----
-    `data_norm` must be a number, rows dense, delta greater than 0, and the intercept fitted: it
-    makes good for the shift. Coefficients are for the rows as they are.
+    `data_norm` must be a number, rows dense, delta greater than 0, and `fit_intercept` True: the
+    intercept compensates for the shift. Coefficients are for the original rows.
 
     References
     ----------
@@ -132,7 +132,7 @@ class FeaturePreprocessing(Solver):
         TypeError
             If rows are sparse.
         ValueError
-            If the budget is too small, or the solver or a parameter makes no sense for moved rows.
+            If the budget is too small, or the solver or a parameter is not for centered rows.
         """
         steps = self.steps_of
         if self.solver is None and math.isinf(problem.loss.smoothness):
@@ -160,7 +160,7 @@ class FeaturePreprocessing(Solver):
         return PreprocessedFit(problem, centering, steps.plan(moved))
 
     def _check(self, problem, steps):
-        """Raise if a solver or a parameter makes no sense for moved rows."""
+        """Raise if a solver or a parameter is not for centered rows."""
         name = f"papers.FeaturePreprocessing(kind={self.kind!r})"
         if not isinstance(steps, Accelerated | GD | SGD | AcceleratedOnePass):
             raise ValueError(
@@ -190,16 +190,16 @@ class FeaturePreprocessing(Solver):
 
 @dataclass(frozen=True)
 class PreprocessedFit(Fit):
-    """A plan to move the rows, and to take steps on what they have become.
+    """Plan to center the rows, and to make steps on the centered rows.
 
     Parameters
     ----------
     problem : Problem
-        Public facts of the rows as they are.
+        Public facts of the original rows.
     centering : Centering
-        What is released first.
+        First releases.
     steps : Fit
-        Plan of the steps, for moved rows.
+        Plan of the steps, for centered rows.
     """
 
     centering: Any
@@ -230,7 +230,7 @@ class PreprocessedFit(Fit):
         return self.steps.order()
 
     def run(self, curator):
-        """Release center and radius, move the rows, take the steps, and map back."""
+        """Release center and radius, center the rows, make the steps, and map back."""
         center, radius = self.centering.run(curator)
         coef, link, _ = self.steps.rescaled(radius).solution(curator)
         n_features, problem = self.problem.n_features, self.problem
@@ -242,7 +242,7 @@ class PreprocessedFit(Fit):
 
 @dataclass(frozen=True)
 class Centering:
-    """A plan to center the rows; public numbers only.
+    """Plan to center the rows, of public numbers only.
 
     Parameters
     ----------
@@ -251,9 +251,9 @@ class Centering:
     mu, priced : float, float
         Price of the center, a Gaussian-DP parameter, and of the radius, an epsilon.
     intercept : float
-        Constant feature of the moved rows, in units of the radius.
+        Constant feature of the centered rows, in units of the radius.
     shorten : bool
-        Whether longer rows are shortened, so that gradients need no clipping.
+        Whether longer rows are clipped, so that gradients need no clipping.
     """
 
     mean: Any
@@ -265,7 +265,7 @@ class Centering:
 
     @property
     def prices(self):
-        """What the radius is released at, an epsilon, if it is drawn."""
+        """Price of the radius, an epsilon, if it is released."""
         return (self.priced,) if self.priced else ()
 
     @property
@@ -274,7 +274,7 @@ class Centering:
         return self.mean.n_releases + (self.threshold is not None and self.threshold.released)
 
     def run(self, curator):
-        """Release center and radius, and move the curator's rows.
+        """Release center and radius, and center the curator's rows.
 
         Parameters
         ----------
@@ -300,8 +300,8 @@ def plan_row_centering(kind, share, *, n_rows, n_features, epsilon, delta, adjac
     Parameters
     ----------
     kind, share : {"center", "center-scale", "center-clip"}, float
-        Which algorithm, and which part of the budget the center gets: of the squared
-        Gaussian-DP parameter. The radius gets twice that share of epsilon.
+        Algorithm, and share of the squared Gaussian-DP parameter for the center. The radius gets
+        twice that share of epsilon.
     n_rows, n_features, epsilon, delta, adjacency : int, int, float, float, str
         Public facts.
     intercept : float

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exponential mechanism on a finite net: a fixed set of candidates, of any dimension.
 
-Bassily, Smith and Thakurta (2014) draw from a grid; here the candidates are a few thousand
-points of the ball that are the same for all data. That is private at any number of coefficients,
-and inaccurate at most: it is a cross-check of `skdp.solvers.ExactDraw`.
+Bassily, Smith and Thakurta (2014) draw from a grid; here the candidates are a few thousand points
+of the ball, the same for all data. That is private for any number of coefficients, and inaccurate
+for most: it is a cross-check of `skdp.solvers.ExactDraw`.
 """
 
 from skdp.solvers.exponential import ExponentialDraw
@@ -20,11 +20,11 @@ class FiniteNet(ExponentialDraw):
     localize : bool, default=False
         With finite `C`: spend half of epsilon on a coarse minimiser, and draw near it.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -32,7 +32,7 @@ class FiniteNet(ExponentialDraw):
 
     Notes
     -----
-    The number of candidates, at most 4,096, follows from the numbers of rows and coefficients.
+    The number of candidates, at most 4,096, depends on the numbers of rows and coefficients.
 
     References
     ----------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Length of the grid walk of private empirical risk minimisation, were it to be run."""
+"""Number of steps of the grid walk of private empirical risk minimisation."""
 
 import math
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class GridWalkSteps:
-    """Steps that the grid walk takes for one private release.
+    """Steps of the grid walk for one private release.
 
     Parameters
     ----------
     steps_per_call : float
         Steps of one walk over the grid.
     calls : float
-        Walks that may be needed until one ends in the constraint set.
+        Number of walks until one ends in the constraint set.
     total_steps : float
         The product of both.
     """
@@ -29,17 +29,17 @@ class GridWalkSteps:
 
 
 def _check_grid_walk(name, number, kind, allowed, holds):
-    """Raise a ValueError that names the parameter, unless it is a number in the range."""
+    """Raise a ValueError with the name of the parameter, unless it is a number in the range."""
     if isinstance(number, bool) or not isinstance(number, kind) or not holds(number):
         what = "an integer" if kind is Integral else "a number"
         raise ValueError(f"{name} must be {what} {allowed}; got {number!r}.")
 
 
 def _walk_steps(edge, lipschitz, distance, p):
-    """Return the steps of one walk over a cube ([1]_, Lemma 6.1, mended).
+    """Return the steps of one walk over a cube ([1]_, Lemma 6.1, corrected).
 
-    The log-density is `lipschitz`-Lipschitz in the Euclidean norm, so it varies by
-    lipschitz * edge * sqrt(p) over the cube; the printed bound lacks the root.
+    The log-density is `lipschitz`-Lipschitz in the Euclidean norm, so it varies by lipschitz *
+    edge * sqrt(p) over the cube; the published bound lacks the square root.
     """
     cell = distance / (2 * lipschitz * math.sqrt(p))
     cell = edge / np.ceil(edge / cell)  # cells tile the cube
@@ -57,9 +57,9 @@ def grid_walk_steps(
 ) -> GridWalkSteps:
     """Count the steps of the grid walk that the exact samplers replace.
 
-    The polynomial-time algorithm for pure differential privacy of [1]_ draws from the
-    exponential mechanism by a random walk on a grid (its Algorithms 5 to 7). This
-    function evaluates the number of steps that its proof asks for.
+    The polynomial-time algorithm for pure differential privacy of [1]_ draws from the exponential
+    mechanism by a random walk on a grid (its Algorithms 5 to 7). This function evaluates the
+    number of steps in its proof.
 
     Parameters
     ----------
@@ -79,9 +79,8 @@ def grid_walk_steps(
     Returns
     -------
     steps : GridWalkSteps
-        Has the attributes `steps_per_call`, the steps of one walk, `calls`, the number of
-        walks that may be needed, and `total_steps`, their product. They are infinite
-        where they exceed the largest float.
+        Has the attributes `steps_per_call`, the steps of one walk, `calls`, the number of walks,
+        and `total_steps`, their product. They are infinite above the largest float.
 
     Raises
     ------
@@ -94,21 +93,20 @@ def grid_walk_steps(
 
     Notes
     -----
-    A third of `epsilon` is spent on the mechanism itself, the rest on the distance
-    between the end of the walk and the stationary law. For this the walk must mix in
-    *multiplicative* distance, on a grid whose cells are so fine that the density is
-    nearly constant on each, and the bound on its mixing time is the inverse square of
-    its conductance.
+    A third of `epsilon` is spent on the mechanism itself, the rest on the distance between the end
+    of the walk and the stationary law. For this the walk must mix in *multiplicative* distance, on
+    a grid whose cells are so fine that the density is nearly constant on each, and the bound on
+    its mixing time is the inverse square of its conductance.
 
-    Stopping earlier voids the guarantee: a walk within total variation distance t of its
-    law gives (epsilon, (1 + e^epsilon) t)-differential privacy at best, and without a
-    proof of mixing it gives none. No diagnostic of convergence is such a proof. This
-    library therefore draws from the exponential mechanism by rejection, inversion and
-    projection, which have no mixing time: what they return has the target law.
+    Stopping earlier voids the guarantee: a walk within total variation distance t of its law gives
+    (epsilon, (1 + e^epsilon) t)-differential privacy at best, and without a proof of mixing it
+    gives none. No diagnostic of convergence is such a proof. This library therefore draws from the
+    exponential mechanism by rejection, inversion and projection, which have no mixing time and
+    exactly the target law.
 
-    Three points of the printed analysis are mended: the smallest stationary probability
-    has a root of `n_features` in its exponent, the cells must tile the cube, and the
-    logarithms in the number of walks have base 2.
+    Three points of the published analysis are corrected: the smallest stationary probability has a
+    square root of `n_features` in its exponent, the cells must tile the cube, and the logarithms
+    in the number of walks have base 2.
 
     References
     ----------

@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Localisation on disjoint batches: one noisy minimiser a batch, each held near the last.
+"""Localisation on disjoint batches: one noisy minimiser per batch, each near the last.
 
-The repaired LNC-GM of Xu et al. (2025), Algorithm 3: every phase minimises the loss of its
-own rows, gradients clipped, plus a pull towards the point released before, and adds Gaussian
-noise. No row is in two phases, so that each phase has the whole budget (Proposition 52).
-`growth` restarts it in shrinking balls (their Algorithms 4 and 5), `failure_probability`
-runs it several times on disjoint rows and keeps a point in the middle (Proposition 56).
+The corrected LNC-GM of Xu et al. (2025), Algorithm 3: every phase minimises the loss of its own
+rows, with clipped gradients, plus a pull towards the previous release, and adds Gaussian noise. No
+row is in two phases, so each phase has the whole budget (Proposition 52). `growth` restarts it in
+shrinking balls (their Algorithms 4 and 5), `failure_probability` runs it several times on disjoint
+rows and keeps a central point (Proposition 56).
 """
 
 import math
@@ -31,32 +31,32 @@ from skdp.solvers.phased import held_minimizer
 
 
 class Localized(Solver):
-    """Noisy minimisers of disjoint rows, each held near the one before.
+    """Noisy minimisers on disjoint rows, each near the one before.
 
-    For the loss of new rows. All rows must be in memory.
+    For the loss on new rows. All rows must be in memory.
 
     Parameters
     ----------
     clipping_norm : float, default=None
-        For two classes: the loss goes on linearly where a row's gradient would be longer, for
-        rows in units of `data_norm`. None chooses it from public quantities. Regressors have a
-        `clipping_norm` of their own instead.
+        For two classes: the loss is linear beyond this norm of a row's gradient, for rows in units
+        of `data_norm`. None chooses it from public quantities. Not for regressors, which have
+        their own `clipping_norm`.
     growth : {"halving", "doubling"} or None, default=None
-        Run again on further rows from the last result, in a ball of half the radius, with equal
-        numbers of rows ("halving") or twice as many each time ("doubling"). Faster where the
-        loss of new rows grows like a power of the distance from its minimiser [1]_.
+        Restarts on further rows from the last result, each in a ball of half the radius, with
+        equal numbers of rows ("halving") or twice as many each time ("doubling"). Faster if the
+        loss on new rows grows like a power of the distance from its minimiser [1]_.
     growth_order : float, default=2.0
         With ``growth="doubling"``: a lower bound, greater than 1, on that power.
     failure_probability : float, default=None
-        Runs on disjoint parts of the rows are made, of which the result with the least median
-        distance to the others is taken: as many as make it bad with this probability at most.
+        Several runs on disjoint parts of the rows; the result is the one with the least median
+        distance to the others. Their number limits the probability of a bad result to this value.
         None makes one run.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -64,8 +64,8 @@ class Localized(Solver):
 
     Notes
     -----
-    No row is in two phases, so that each phase has the whole budget (Proposition 52). The
-    number of phases follows from that of the rows.
+    No row is in two phases, so each phase has the whole budget (Proposition 52). The number of
+    phases depends on the number of rows.
 
     References
     ----------
@@ -183,7 +183,7 @@ NOISE_WEIGHT = 5.0
 
 @dataclass(frozen=True)
 class Phase:
-    """What one phase reads, and how.
+    """Rows and parameters of one phase.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def plan_phases(
     Parameters
     ----------
     start, stop : int
-        First row, and the one after the last; there is at least one.
+        First row, and the one after the last; at least one row.
     size : int
         Number of coefficients.
     mu, reach : float, int
@@ -224,25 +224,25 @@ def plan_phases(
     radius : float
         Bound on the distance of the solution from the starting point.
     clip : float or callable
-        Bound on the norm of a row's gradient, or a function of a phase's number of rows.
+        Bound on the norm of a row's gradient, or a function from the number of rows of a phase to
+        it.
     spread : float
-        Root of a bound on the expected square of that norm.
+        Square root of a bound on the expected square of that norm.
     bias : callable, default=None
-        Function of a clip: a bound on the norm of what clipping takes off the expected
-        gradient. None for nothing.
+        Function from a clip to a bound on the bias of the expected gradient. None for no bias.
     convexity : float, default=0.0
-        The mean loss has a penalty ``convexity/2 |w|^2`` of its own, which pulls as well: the
-        pulls are what it does not do. If it is the larger one, they grow from it.
+        Strength of a penalty ``convexity/2 |w|^2`` in the mean loss, which is part of the pull: it
+        is subtracted from the pulls. If it is larger than the first pull, they grow from it.
     growth : float, default=6.0
         Factor between the pulls of two phases, greater than 4.
     least : int, default=20
-        No phase has fewer rows, unless it is the only one.
+        Least number of rows of a phase, unless it is the only one.
 
     Returns
     -------
     phases : tuple of Phase
-        Together they read all rows, each once. Each has about half of the rows of the one
-        before; what halving leaves over is in the first.
+        Phases that read every row once. Each has about half of the rows of the previous one; the
+        remainder of the halving is in the first.
     """
     sizes = halved(stop - start, least)
     clips = [float(clip(rows) if callable(clip) else clip) for rows in sizes]
@@ -258,7 +258,7 @@ def plan_phases(
 
 
 def halved(n_rows, least):
-    """Return numbers of rows that halve, of the sum `n_rows` and none below `least`."""
+    """Return halving numbers of rows, with sum `n_rows` and each at least `least`."""
     n_phases = max(1, int(math.log2(max(1, n_rows // least))))
     sizes = [n_rows >> i for i in range(1, n_phases + 1)]
     sizes[0] += n_rows - sum(sizes)
@@ -266,10 +266,10 @@ def halved(n_rows, least):
 
 
 def first_pull(n_rows, size, signal, radius, clip, spread, bias):
-    """Return the pull of the first phase: where what it costs balances what it saves.
+    """Return the pull of the first phase, which balances its bias and its gain.
 
-    With the solution at distance D a pull p costs p D^2 / 2; clipping, noise and chance
-    cost multiples of the squares of the three numbers below over p.
+    For a solution at distance D, a pull p adds p D^2 / 2 to the loss. Clipping, noise and sampling
+    add multiples of the squares of the three numbers below, divided by p.
     """
     chance = spread / math.sqrt(n_rows)
     noise = clip * math.sqrt(size) / n_rows / signal
@@ -277,7 +277,7 @@ def first_pull(n_rows, size, signal, radius, clip, spread, bias):
 
 
 def moment_clip(order, bound, size, signal):
-    """Return the clip for a bound on a moment of the gradient, and what it takes off.
+    """Return the clip for a bound on a moment of the gradient, and its bias.
 
     Parameters
     ----------
@@ -289,13 +289,13 @@ def moment_clip(order, bound, size, signal):
     Returns
     -------
     clip, bias : callable
-        As `plan_phases` wants them. The clip makes bias and noise equal but for a factor
-        that depends on the order alone.
+        Functions for `plan_phases`. The clip makes bias and noise equal up to a factor that
+        depends only on the order.
 
     Notes
     -----
-    With k = order, ``max(t - C, 0) <= t^k (k - 1)^(k - 1) / (k^k C^(k - 1))``, with equality
-    at t = k C / (k - 1): so much of a gradient of length t is cut off.
+    With k = order, ``max(t - C, 0) <= t^k (k - 1)^(k - 1) / (k^k C^(k - 1))``, with equality at t
+    = k C / (k - 1): this bounds the part of a gradient of length t that clipping removes.
     """
     share = math.exp((order - 1) * math.log(order - 1) - order * math.log(order))
 
@@ -314,17 +314,17 @@ _DEFAULT_CLIP = 0.5
 
 @dataclass(frozen=True)
 class LocalizedFit(Fit):
-    """Noisy minimisers of disjoint rows.
+    """Noisy minimisers on disjoint rows.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     mu : float
-        Price of a phase, and of all.
+        Price of a phase, which is also the price of all phases.
     runs : tuple
-        For every run its restarts: pairs of the radius of the ball around the starting point
-        that the run stays in, None for no such ball, and the phases.
+        Restarts of every run: pairs of the radius of a ball around the starting point (None for no
+        ball) and the phases.
     minimizer : {"newton", "lbfgs"}
         Method for the minimisers.
     """
@@ -340,11 +340,11 @@ class LocalizedFit(Fit):
         return sum(len(phases) for run in self.runs for _, phases in run)
 
     def order(self):
-        """Return the order in which rows are read: fixed, and far from sorted."""
+        """Return the order of reading rows: fixed, and far from sorted."""
         return public_order(self.problem.n_rows)
 
     def run(self, curator):
-        """Release one minimiser a phase, and choose among the runs."""
+        """Release one minimiser per phase, and choose among the runs."""
         points = [self._one_run(curator, parts) for parts in self.runs]
         return least_median_distance(points).reshape(self.problem.shape)
 
@@ -364,7 +364,7 @@ class LocalizedFit(Fit):
         return coef
 
     def _query(self, phase, coef):
-        """Return the minimiser of one phase, held near `coef`."""
+        """Return the query of the minimiser of one phase, with a pull towards `coef`."""
         problem = replace(
             self.problem,
             n_rows=phase.n_rows,
@@ -376,7 +376,7 @@ class LocalizedFit(Fit):
 
 
 def clipped(problem, clip):
-    """Return the loss of a problem with gradients of rows clipped, if they can be longer."""
+    """Return the loss of a problem, with clipped gradients if they can be longer."""
     loss = problem.loss
     if clip >= loss.lipschitz * problem.row_norm:
         return loss
@@ -384,7 +384,7 @@ def clipped(problem, clip):
 
 
 def chosen_clip(problem):
-    """Return the clip that was asked for, or one that is better than none on data."""
+    """Return the given clip, or a default that beats no clipping on data."""
     smooth = math.isfinite(problem.loss.smoothness) and problem.loss.n_outputs == 1
     known = isinstance(problem.loss, ClippedLoss) or problem.clipping_norm is not None
     return problem.longest_gradient * (_DEFAULT_CLIP if smooth and not known else 1.0)

@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear-time phases: every row is read once, in one of about log2(n) passes.
+"""Linear-time phases: every row is read once, in one of about log2(n) phases.
 
-Phase i takes the next half of the remaining rows for one pass of gradient descent from
-the point released last, and releases its average iterate with noise. The steps, and
-with them the noise, shrink fourfold a phase (Feldman, Koren and Talwar 2020). No row
-is in two phases, so that each pays for one release. This is a method for the expected
-loss on new rows; for the loss on the rows themselves several passes do better.
+Phase i makes one pass of gradient descent over half of the remaining rows, from the last release,
+and releases its average iterate with noise. The steps, and the noise with them, shrink fourfold
+per phase (Feldman, Koren and Talwar 2020). No row is in two phases, so each row pays for one
+release. The method is for the expected loss on new rows; for the loss on the given rows, several
+passes are better.
 """
 
 import math
@@ -25,16 +25,16 @@ from skdp.solvers.disjoint import public_order
 class OnePass(Solver):
     """Linear-time phases of gradient descent: every row is read once.
 
-    For the loss of new rows, and for smooth losses. All rows must be in memory.
+    For the loss on new rows, and for smooth losses. All rows must be in memory.
 
     Parameters
     ----------
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -42,8 +42,9 @@ class OnePass(Solver):
 
     Notes
     -----
-    No row is in two phases: each phase has the whole budget. Steps are so short against the
-    second derivative that they are non-expansive, which bounds how far apart neighbours may end.
+    No row is in two phases: each phase has the whole budget. Steps are short enough, relative to
+    the second derivative, to be non-expansive. This bounds the distance between the results of
+    neighbours.
 
     References
     ----------
@@ -153,7 +154,7 @@ class OnePassDescent:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"one pass over {type(self.loss).__name__}, batches of {self.batch}"
 
     @property
@@ -211,7 +212,7 @@ class OnePassFit(Fit):
     problem : Problem
         Public facts.
     mu : float
-        Price of a phase, and of all.
+        Price of a phase, which is also the price of all phases.
     parts : tuple of (int, int)
         Rows of every phase, in the order of `order`.
     steps : tuple of (float, int)
@@ -229,11 +230,11 @@ class OnePassFit(Fit):
         return len(self.parts)
 
     def order(self):
-        """Return the order in which rows are read: fixed, and far from sorted."""
+        """Return the order of reading rows: fixed, and far from sorted."""
         return public_order(self.problem.n_rows)
 
     def run(self, curator):
-        """Release one point a phase."""
+        """Release one point per phase."""
         problem, coef = self.problem, np.zeros(self.problem.size)
         for part, (step, batch) in zip(self.parts, self.steps, strict=True):
             query = OnePassDescent(

@@ -1,21 +1,22 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three rings that a privacy promise rests on; each imports only inwards.
+"""Three rings of code behind every privacy claim; each imports only inwards.
 
-``kernel/`` is what must be right for any promise to hold, and imports numpy and scipy only. Read
-`curator` (the only exit for private numbers) and `charging` (its side that never sees a row),
-`mechanisms` (what queries state, what laws promise, how noise is added), `ledger` (what is added
-up, and priced once more), `accounting` (what it costs), then `batches` and `samplers` (how batches
-and noise are drawn, of random bits that nothing else makes).
+``kernel/`` must be correct for any claim to hold, and imports numpy and scipy only. Read `curator`
+(the only exit for private numbers) and `charging` (its part without access to rows), `mechanisms`
+(queries, laws, and addition of noise), `ledger` (releases, their total and a second price),
+`accounting` (privacy arithmetic), then `batches` and `samplers` (draws of batches and noise, from
+the only source of random bits).
 
-``laws/`` has a file for every way to randomise a release, with its proof: `additive`, `k_norm`,
+``laws/`` has one file per kind of randomisation, with its proof: `additive`, `k_norm`,
 `shared_noise`, `exponential`, `histogram`, `objective`, `late_noise`, `local_reports`;
-`loss_distributions` composes what has no closed form; `calibration`, `selection` and `search` plan.
+`loss_distributions` composes releases without a closed form; `calibration`, `selection` and
+`search` plan.
 
 ``books/`` is for readers: `ledger` and `texts` (a record in words and tables), `budget` and
-`store` (what several fits share), `spent` (totals of estimators), `functions` (those of users).
+`store` (shared budgets), `spent` (totals of estimators), `functions` (functions of users).
 
-The queries whose sensitivities are claimed stand with their algorithms.
+Queries and their sensitivities are beside their algorithms.
 """
 
 from skdp.privacy.books.budget import PrivacyBudget

@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers of private linear models: one file for each algorithm, from its plan to its steps.
+"""Solvers of private linear models, one file per algorithm, with its plan and its steps.
 
-An object of one of these classes is what `solver` of a linear model takes. Each of them beats the
-default somewhere, or serves a setting that no other does; :ref:`solvers` has the figures.
+The parameter `solver` of a linear model takes an object of these classes. Each class beats the
+default in some setting, or is the only one for a setting; :ref:`solvers` has the figures.
 """
 
 from skdp.solvers.base import Solver

@@ -1,9 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solvers and their plans: what all have in common, and the public facts that plans start from.
+"""Base classes of solvers and plans, and the public facts behind a plan.
 
-`Solver` is the base of the public classes, `Fit` of what they plan, `Problem` has what is public
-about a linear model and its budget, and `default_ridge` the penalty of minimisers.
+`Solver` is the base of the public classes, and `Fit` the base of their plans. `Problem` has the
+public facts about a linear model and its budget. `default_ridge` is the default penalty of
+minimisers.
 """
 
 import math
@@ -33,46 +34,48 @@ NEWTON_LIMIT = 300
 
 
 class Solver(BaseEstimator):
-    """Base of the algorithms that fit a private linear model.
+    """Base class for algorithms that fit a private linear model.
 
-    A subclass declares in class attributes what it needs, and plans a fit in `plan`. One
-    function, `skdp.linear_model._classifiers.check_pair`, reads the declarations and refuses models
-    that do not go with it.
+    A subclass declares its requirements in class attributes, and plans a fit in `plan`. One
+    function, `skdp.linear_model._classifiers.check_pair`, reads the declarations and refuses
+    incompatible models.
 
     Parameters
     ----------
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     Attributes
     ----------
     word : str or None
-        What `solver` of an estimator may say for an object with default parameters.
+        Name of an object with default parameters, for `solver` of an estimator.
     mechanism : {"gradient", "objective", "output", "exponential"}
         What is released.
     tasks : tuple of {"classification", "regression"}
-        What the algorithm is for.
+        Supported tasks.
     needs_delta, needs_second_derivative, needs_coef_bound : str
-        Why there must be a delta greater than 0, a loss with a second derivative, or a bound on
-        the coefficients; empty if there need not.
+        Reason why delta must be greater than 0, the loss needs a second derivative, or the
+        coefficients need a bound; empty without the requirement.
     most_coefs, beyond_most_coefs : float, str
-        Number of coefficients that it can handle, and what to do about more.
+        Largest number of coefficients, and the remedy for more.
     unused : dict
-        Why parameters of the estimator must be left at their defaults, by their names; `max_iter`
-        has no effect then, and a warning says so.
+        Parameters of the estimator that must keep their defaults, with the reason. `max_iter` has
+        no effect instead, with a warning.
     only_classification : tuple of str
-        Its own parameters that must be left at their defaults for regression.
+        Parameters of the solver that must keep their defaults for regression.
     streams : bool
-        Whether rows may be read chunk by chunk, in the order in which they come.
+        Whether rows may be read chunk by chunk, in their own order.
     moves_rows : bool
-        Whether it moves the rows, which gives them their constant feature and makes them dense.
+        Whether it moves the rows. It then adds their constant feature itself, and makes them
+        dense.
     takes_groups : bool
-        Whether all that it releases are sums over all rows, of which a group may add a mean, draws
-        by such sums, or their minimisers. Weights of rows, and a secret number, need no more.
+        Whether every release is a sum over all rows, where a group may contribute a mean; a draw
+        by such sums; or the minimiser of such a sum. Weights of rows, and a secret number of rows,
+        need no more.
 
     See Also
     --------
@@ -112,7 +115,7 @@ class Solver(BaseEstimator):
 
     @property
     def steps_of(self) -> "Solver":
-        """The solver that takes the steps: itself, or one that it prepares rows for."""
+        """The solver that takes the steps: this one, or the one it prepares rows for."""
         return self
 
     def plan(self, problem: Any) -> "Fit":
@@ -126,7 +129,7 @@ class Solver(BaseEstimator):
         Returns
         -------
         plan : Fit
-            What will be released, at what price; its `run` takes the steps.
+            The releases and their prices; its `run` takes the steps.
 
         Raises
         ------
@@ -138,10 +141,10 @@ class Solver(BaseEstimator):
 
 @dataclass(frozen=True)
 class Fit:
-    """A plan: public numbers only; a subclass adds ``n_iter`` and ``run(curator)``.
+    """Plan of a fit, of public numbers only. A subclass adds ``n_iter`` and ``run(curator)``.
 
-    `run` returns coefficients; or these and the length of a typical row in clipping norms; or these
-    and the number of steps, if there may be fewer than ``n_iter``.
+    `run` returns the coefficients. The length of a typical row in clipping norms may follow, and
+    after it the number of steps, if that may be less than ``n_iter``.
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ class Fit:
 
     @property
     def n_releases(self):
-        """Number of releases: one a step, unless a subclass says otherwise."""
+        """Number of releases: one per step by default."""
         return self.n_iter
 
     @property
@@ -166,7 +169,7 @@ class Fit:
         return self.problem.delta
 
     def order(self):
-        """Return the public order in which rows are read; None as they come."""
+        """Return the public order of reading rows; None for their own order."""
 
     @property
     def total_mu(self):
@@ -177,23 +180,24 @@ class Fit:
         return mu_of_all(self.problem.epsilon, self.problem.delta, priced)
 
     def solution(self, curator, doubts=None):
-        """Return coefficients, the length of a typical row in clipping norms, or None, and steps.
+        """Return coefficients, the length of a typical row in clipping norms (or None), and steps.
 
         Parameters
         ----------
         curator : Curator
             Holds the rows; `run` releases from it.
         doubts : Doubts, default=None
-            Takes note if released numbers say that next to no row counts, under a public norm.
+            Collects a warning if released numbers show that almost no row counts under a public
+            norm.
         """
         found = self.run(curator)
         found = found if isinstance(found, tuple) else (found, None)
         return found if len(found) == 3 else (*found, self.n_iter)
 
     def rescaled(self, radius):
-        """Return the plan for rows in units of a radius that was released: the penalty moves.
+        """Return the plan for rows in units of a released radius, with the penalty adjusted.
 
-        Only plans with `steps` are asked for one.
+        Only called for plans with `steps`.
         """
         if radius == 1 or self.steps.l2 == 0:
             return self
@@ -203,7 +207,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class RidgeFit(Fit):
-    """A plan to release one minimiser of a penalised loss.
+    """Plan to release one minimiser of a penalised loss.
 
     Parameters
     ----------
@@ -255,12 +259,12 @@ MOST_K_NORM = 1 << 16
 
 
 def rivals(loss):
-    """Return how much larger the largest of the noises of all rival classes is."""
+    """Return the factor of the largest noise among all rival classes."""
     return 1.0 if loss.n_outputs == 1 else math.sqrt(2 * math.log(loss.n_outputs))
 
 
 def margin_noise(problem):
-    """Return a function that tells what noise a minimiser gets, and what it does to margins.
+    """Return a function from the penalty to the noise of a minimiser and of its margins.
 
     Parameters
     ----------
@@ -270,9 +274,9 @@ def margin_noise(problem):
     Returns
     -------
     noise : callable
-        Maps a ridge to the law that moves margins least, and the standard deviation of the
-        margin of a row of unit length. Gaussian noise if delta allows it; otherwise Laplace
-        noise, for the l1 sensitivity, or K-norm noise, for the l2 sensitivity.
+        Maps a ridge to the law with the least noise in margins, and to the standard deviation of
+        the margin of a unit row. Gaussian noise if delta allows it; otherwise Laplace noise, for
+        the l1 sensitivity, or K-norm noise, for the l2 sensitivity.
     """
     sensitivity = problem.gradient_sensitivity
     if problem.delta:
@@ -290,7 +294,7 @@ def margin_noise(problem):
 
 
 def default_ridge(problem):
-    """Return a penalty that balances its own bias and the noise.
+    """Return a penalty that balances its bias and the noise.
 
     Parameters
     ----------
@@ -379,26 +383,26 @@ class Problem:
     data_norm : float
         Length of a unit in the units of the data.
     max_iter, clipping_norm : int or None, float or None
-        Wishes of the user; None leaves the choice to the plan.
+        Values given by the user; None leaves the choice to the plan.
     sparsity : int or None
-        Rows have at most that many entries, the constant feature not counted.
+        Largest number of entries of a row, without the constant feature.
     moments : tuple of (float, float) or None
         Order k and bound r_k on the k-th moment of a row's gradient, ``E |g|^k <= r_k^k``.
     scale_prices, scale_mu : tuple of float, float
-        Of the scales, centers and thresholds that are released before the fit: epsilons of those
-        that are purely private, and the Gaussian-DP parameter of all others.
+        Prices of scales, centers and thresholds released before the fit: the epsilons of purely
+        private releases, and the Gaussian-DP parameter of all others.
     expected_radius : float
-        Where no bound is given, the solution is expected within this radius.
+        Expected radius of the solution, if no bound is given.
     longest_row : float
-        Bound on the norm of a row, constant feature not included.
+        Bound on the norm of a row, without the constant feature.
     is_sparse : bool
         Whether zeros of the rows are not stored.
     unit : {"row", "group"}
-        What is protected; with groups `n_rows` is how many there are.
+        Protected unit; with groups `n_rows` is their number.
     bound_on_rows : int
-        What rows count together at most; 0 for `n_rows`, which may be a noisy number.
+        Bound on the total weight of rows; 0 for `n_rows`, which may be a noisy number.
     is_made_up : bool
-        Whether rows are made up for a plan, which has the most steps that there may be.
+        Whether the rows are made up, for a plan with the largest number of steps.
     """
 
     n_rows: int
@@ -426,23 +430,23 @@ class Problem:
 
     @property
     def most_rows(self):
-        """What rows count together at most."""
+        """Bound on the total weight of rows."""
         return self.bound_on_rows or self.n_rows
 
     @property
     def priced(self):
-        """What is released before the fit at a price in epsilon: (epsilon, delta, count)."""
+        """Releases before the fit with a price in epsilon: (epsilon, delta, count)."""
         return tuple((spent, 0.0, 1) for spent in self.scale_prices)
 
     @property
     def mu(self):
-        """Gaussian-DP parameter that is left for full batches."""
+        """Gaussian-DP parameter left for full batches."""
         priced = tuple(epsilon for epsilon, _, _ in self.priced)
         return mu_beside(self.epsilon, self.delta, priced, self.scale_mu)
 
     @property
     def pure_epsilon(self):
-        """Epsilon that is left for one purely private release."""
+        """Epsilon left for one purely private release."""
         # a hair less, so that the prices add up to no more than the budget in floats
         spent = math.fsum(self.scale_prices)
         return (self.epsilon - spent) * (1 - 1e-12) if spent else self.epsilon
@@ -454,7 +458,7 @@ class Problem:
 
     @property
     def flat(self):
-        """Whether the loss has no curvature at its minimum, so that noise is not pulled back."""
+        """Whether the loss has no curvature at its minimum, and so does not dampen noise."""
         loss = self.pointwise
         return isinstance(loss, QuarticLoss) or (isinstance(loss, PowerLoss) and loss.power > 2)
 
@@ -471,7 +475,7 @@ class Problem:
 
     @property
     def row_terms(self):
-        """Bound on the non-zeros of a row, constant feature included; None for any number."""
+        """Bound on the number of non-zeros of a row, constant feature included, or None."""
         return None if self.sparsity is None else self.sparsity + bool(self.intercept)
 
     @property
@@ -497,7 +501,7 @@ class Problem:
 
     @property
     def distance(self):
-        """How far away the solution is expected: a pull towards the start is one over it."""
+        """Expected distance of the solution; its inverse is the pull towards the start."""
         return min(self.radius or self.expected_radius, LONGEST_DISTANCE)
 
     @property
@@ -507,16 +511,16 @@ class Problem:
 
     @property
     def longest_gradient(self):
-        """Bound on a row's gradient: its largest norm, unless it is to be clipped shorter."""
+        """Bound on the norm of a row's gradient, after clipping."""
         return min(self.loss.lipschitz * self.row_norm, self.clipping_norm or math.inf)
 
     def tolerance(self, ridge, center=None, longest_linear=0.0):
-        """Return a distance that a computed minimiser is sure to be within.
+        """Return a certified bound on the distance of a computed minimiser from the exact one.
 
         Parameters
         ----------
         ridge, center : float, ndarray or None
-            Of the penalty ``ridge/2 |w - center|^2``.
+            Parameters of the penalty ``ridge/2 |w - center|^2``.
         longest_linear : float
             Bound on the length of a linear term.
         """
@@ -541,16 +545,16 @@ class Problem:
 
     @property
     def ratio(self):
-        """Rows times mu over rows that differ, over the root of the number of coefficients."""
+        """Rows times mu, divided by differing rows and the square root of the size."""
         return self.n_rows * self.mu / self.moved_rows / math.sqrt(self.size)
 
     @property
     def signal(self):
-        """Largest gradient of the summed loss over the length of the noise that it would need."""
+        """Largest gradient of the summed loss, divided by the length of its noise."""
         return self.n_rows * self.loss.lipschitz * self.row_norm / self.noise_ridge
 
     def check_weak_penalty(self):
-        """Raise a ValueError if a penalty was asked for that noise would leave floats with."""
+        """Raise a ValueError if a given penalty is so weak that noise overflows."""
         if 0 < self.penalty < WEAKEST_PENALTY:
             raise ValueError(
                 "C is too large for a mechanism whose noise is inversely proportional to the "
@@ -570,7 +574,7 @@ Arrays = TypeVarTuple("Arrays")
 
 
 def check_reading(solver, X):
-    """Raise a TypeError if a solver needs rows in memory and X cannot be brought there.
+    """Raise a TypeError if a solver needs rows in memory and X cannot be loaded.
 
     Parameters
     ----------
@@ -588,19 +592,19 @@ def check_reading(solver, X):
 
 
 def as_read(solver: Any, plan: Any, *arrays: *Arrays) -> tuple[*Arrays]:
-    """Return rows, and what belongs to them, in the order in which a plan reads them.
+    """Return rows and arrays of their values in the reading order of a plan.
 
     Parameters
     ----------
     solver, plan : Solver, Fit
         The solver, and its plan; some have a fixed public order.
     *arrays : ndarray, CSR matrix or RowStream
-        Of as many rows each.
+        All of the same number of rows.
 
     Returns
     -------
     arrays : tuple
-        Streams remain streams if the solver can do with them.
+        Streams remain streams if the solver supports them.
     """
     read: Any = arrays
     if not solver.streams:

@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Disjoint rows: how runs that share none divide them, and which of the results is kept.
+"""Disjoint parts of the rows: division among runs, and the choice of a result.
 
-What reads disjoint rows pays once: a row is charged for the part that it is in. Restarts
-shrink the set that is searched, for losses that grow fast around their minimum (Algorithms
-4 and 5 of Xu et al. 2025, which are those of Su, Hu and Wang 2024); independent runs on
-disjoint rows make a result that is good on average good with high probability. All of it is
-arithmetic with public numbers, or looks at released points only.
+Runs on disjoint rows cost as much as one: a row is charged for its own part only. Restarts shrink
+the search set, for losses that grow fast around their minimum (Algorithms 4 and 5 of Xu et al.
+2025, from Su, Hu and Wang 2024). Independent runs on disjoint rows turn a bound in expectation
+into a bound with high probability. Everything here is arithmetic on public numbers or on released
+points.
 """
 
 import itertools
@@ -35,7 +35,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def public_order(n_rows):
-    """Return an order of rows that is fixed, and far from sorted.
+    """Return a fixed order of rows, far from sorted.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def even_parts(start, stop, n_parts):
 
 
 def restarts(start, stop, growth=None, growth_order=2.0):
-    """Divide rows among restarts, each of which searches half as far as the one before.
+    """Divide rows among restarts; each halves the search radius.
 
     Parameters
     ----------
     start, stop : int
-        First row, and the one after the last; there is at least one.
+        First row, and the one after the last; at least one row.
     growth : {"halving", "doubling"} or None, default=None
         Parts of equal size, or of sizes that double; None for one part.
     growth_order : float, default=2.0
@@ -76,14 +76,14 @@ def restarts(start, stop, growth=None, growth_order=2.0):
     Returns
     -------
     parts : tuple of (int, int, float)
-        First row, the one after the last, and the part of the first radius that is searched.
-        Together the parts are all rows; none has fewer than `LEAST_RESTART`, unless there is
-        but one.
+        First row, the one after the last, and the search radius as a fraction of the first one.
+        The parts cover all rows. Each has at least `LEAST_RESTART` rows, unless there is only one
+        part.
 
     Notes
     -----
-    The numbers of parts are those of Xu et al.: ``floor(log2(2 n / log2 n) / 2) - 1`` and
-    ``floor(log2(log2 n) / log2(growth_order))``. Their sizes are not: in print "doubling"
+    The numbers of parts are from Xu et al.: ``floor(log2(2 n / log2 n) / 2) - 1`` and
+    ``floor(log2(log2 n) / log2(growth_order))``. The sizes are not: the published "doubling"
     leaves up to three quarters of the rows unread.
     """
     n_rows = stop - start
@@ -106,15 +106,15 @@ def restarts(start, stop, growth=None, growth_order=2.0):
 
 
 def splits(n_rows, failure_probability=None):
-    """Divide rows among independent runs, most of which are good with high probability.
+    """Divide rows among independent runs; with high probability most are good.
 
     Parameters
     ----------
     n_rows : int
         Number of rows.
     failure_probability : float or None, default=None
-        In (0, 1): the probability that no more than half of the runs are good, if each is
-        with probability 3/4. None for one run.
+        In (0, 1): the probability that at most half of the runs are good, if each is good with
+        probability 3/4. None for one run.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def splits(n_rows, failure_probability=None):
 
 
 def least_median_distance(points):
-    """Return the point with the least median distance to all of them.
+    """Return the point with the least median distance to all points.
 
     Parameters
     ----------
@@ -155,12 +155,13 @@ def least_median_distance(points):
     Returns
     -------
     point : ndarray of shape (size,)
-        One of them; of several, the first.
+        One of the points; the first in a tie.
 
     Notes
     -----
-    If more than half of the points are within r of some place, the result is within 3 r of
-    it. The median counts the point itself, and is the larger of two middle distances.
+    If more than half of the points are within r of some location, the result is within 3 r of it.
+    The median includes the distance 0 of the point itself; of two middle distances it is the
+    larger.
     """
     points = np.asarray(points, dtype=np.float64)
     middle = len(points) // 2

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exponential mechanism: coefficients drawn with probability exp(-loss/temperature).
 
-Bassily, Smith and Thakurta (2014), Algorithm 2, drawn exactly: by rejection from boxes that
-cover the ball, where print has a grid walk that cannot be run (`skdp.papers.grid_walk_steps`).
-Shrinking the ball first, for strongly convex losses, is their Algorithms 3 and 4.
+Bassily, Smith and Thakurta (2014), Algorithm 2, drawn exactly, by rejection from boxes that cover
+the ball. The published grid walk needs too many steps to run (`skdp.papers.grid_walk_steps`). For
+strongly convex losses, Algorithms 3 and 4 shrink the ball first.
 """
 
 import math
@@ -27,7 +27,7 @@ EXACT_LIMIT = 5
 
 
 class ExponentialDraw(Solver):
-    """Base of the solvers that draw coefficients by their loss, from a bounded set."""
+    """Base class for draws from a bounded set by the exponential mechanism."""
 
     mechanism = "exponential"
     tasks = ("classification",)
@@ -67,7 +67,7 @@ class ExponentialDraw(Solver):
         Raises
         ------
         ValueError
-            If the set is to be shrunk without a penalty, or with too weak a one.
+            If `localize` is set without a penalty, or with one that is too weak.
         """
         return plan_draw(problem, localize=self.localize, exact=self.exact)
 
@@ -82,11 +82,11 @@ class ExactDraw(ExponentialDraw):
     localize : bool, default=False
         With finite `C`: spend half of epsilon on a coarse minimiser, and draw near it.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -95,9 +95,9 @@ class ExactDraw(ExponentialDraw):
 
     Notes
     -----
-    The density is ``exp(-loss / temperature)`` on the ball that `coef_bound` gives, the
-    temperature being the range of a row's loss over the ball, over epsilon. The draw has that
-    law itself: there is no Markov chain, and no mixing time.
+    The density is ``exp(-loss / temperature)`` on the ball of radius `coef_bound`. The temperature
+    is the range of a row's loss over the ball, divided by epsilon. The draw is exact, without a
+    Markov chain or a mixing time.
 
     References
     ----------
@@ -132,7 +132,7 @@ _VALUES_PER_BATCH = 1 << 19
 
 
 def loss_values(rows, coefs, loss):
-    """Return the sum over rows of the loss at every one of several coefficients.
+    """Return the sum of the losses of all rows at several coefficient vectors.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _values(z, shape, target, loss):
 
 
 def loss_gradients(rows, coefs, loss):
-    """Return the values and (sub)gradients of the summed loss at several coefficients.
+    """Return values and (sub)gradients of the summed loss at several coefficient vectors.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class LossDraw:
     radius : float
         The coefficients lie in the ball of this radius around 0.
     near : tuple of (ndarray, float) or None
-        Center and radius of a second ball that they lie in, both public.
+        Public center and radius of a second ball that contains them.
     exact : bool
         Whether to draw from the density itself, or from a fixed net of candidates.
 
@@ -253,7 +253,7 @@ class LossDraw:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         where = "near a released point" if self.near is not None else "in a ball"
         how = "a density" if self.exact else "a net"
         return f"coefficients {where}, drawn from {how} by {type(self.loss).__name__}"
@@ -290,7 +290,7 @@ class LossDraw:
         return [own] if self.near is None else [own, self.near]
 
     def _net(self, n_rows):
-        """Return the candidates; as many as public numbers allow, which entries are not."""
+        """Return the candidates; their number depends on public values only."""
         count = int(min(_CANDIDATES, max(64, _WORK / (self.size * n_rows))))
         center, radius = self._balls[-1]
         return center + ball_candidates(self.size, radius, count)
@@ -330,7 +330,7 @@ class ExponentialFit(Fit):
     Parameters
     ----------
     problem, exact : Problem, bool
-        Public facts, and whether to draw from the density itself, or from a net.
+        Public facts, and whether to draw from the exact density instead of a net.
     reach : float or None
         Radius around the coarse minimiser; None for one draw from the whole ball.
     """
@@ -379,7 +379,7 @@ def plan_draw(problem, *, localize, exact):
     Raises
     ------
     ValueError
-        If the set is to be shrunk without a penalty, or with too weak a one.
+        If `localize` is set without a penalty, or with one that is too weak.
     """
     if not localize:
         return ExponentialFit(problem, exact, None)
@@ -395,10 +395,10 @@ def plan_draw(problem, *, localize, exact):
 
 
 def localized_radius(problem):
-    """Return a radius that the first stage misses with probability at most 1/n^2.
+    """Return a radius around the first stage that misses the minimiser with probability <= 1/n^2.
 
-    The noise of the first stage has Gamma distributed length; its quantile replaces the
-    printed factor 3 ln(n), which is several times larger.
+    The length of the noise of the first stage has a Gamma distribution. Its quantile replaces the
+    published factor 3 ln(n), which is several times larger.
     """
     failure = 1.0 / max(problem.n_rows, 2) ** 2
     scale = problem.gradient_sensitivity / problem.penalty / (problem.epsilon / 2)

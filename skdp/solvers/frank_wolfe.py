@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frank-Wolfe: coefficients with few non-zeros, found one private choice at a time.
+"""Frank-Wolfe: coefficients with few non-zeros, by one private choice per step.
 
-Talwar, Thakurta and Zhang (2015), with four changes. The score of a draw is a gradient that
-was clipped in its largest entry. The draws are composed by their bounded range, not as any
-purely private releases. Steps start as if some had been made before, because the first
-vertex is far away and one step may not overshoot it. And the constants below were chosen on
-data: nothing in them is a theorem, and nothing in them bears on privacy.
+Talwar, Thakurta and Zhang (2015), with four changes. The score of a draw is a gradient clipped in
+its largest entry. Draws are composed by their bounded range, which costs less than composition of
+arbitrary purely private releases. Step sizes start as if some steps had been made before: the
+first vertex is far away, and a step must not overshoot it. The constants below were chosen on
+data; they follow from no theorem, and privacy does not depend on them.
 """
 
 import math
@@ -26,24 +26,24 @@ from skdp.solvers.base import Fit, Solver
 
 
 class FrankWolfe(Solver):
-    """Steps along one privately drawn coordinate each, which leave most coefficients zero.
+    """Steps along privately drawn coordinates, for coefficients that are mostly zero.
 
-    For many features, of which few matter.
+    For many features and few relevant ones.
 
     Parameters
     ----------
     l1_bound : float, default=None
-        Bound on the sum of the absolute coefficients, where the intercept counts as for
-        `coef_bound`. None chooses it from public quantities.
+        Bound on the sum of the absolute coefficients; the intercept counts as for `coef_bound`.
+        None chooses it from public quantities.
     clipping_norm : float, default=None
         Bound on the largest entry of one row's gradient, for rows in units of `data_norm`. None
         chooses it from public quantities.
     sparsity : int, default=None
-        Public number of non-zero features that a row may have; of longer rows the largest
-        entries count. None for any number. The default of `clipping_norm` rests on it.
+        Public bound on the number of non-zero features of a row; rows with more keep their largest
+        entries. None: no bound. It determines the default of `clipping_norm`.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -51,9 +51,9 @@ class FrankWolfe(Solver):
 
     Notes
     -----
-    A signed coordinate is drawn in every step, by a gradient whose entries move by at most c
-    (zero-out) or 2 c (replace-one); draws compose by the range of their privacy loss. At delta
-    0, or where that is cheaper, their prices add up to epsilon.
+    Every step draws a signed coordinate by a gradient; its entries change by at most c (zero-out)
+    or 2 c (replace-one) between neighbours. Draws compose by the range of their privacy loss. At
+    delta 0, or if it is cheaper, their prices add up to epsilon.
 
     References
     ----------
@@ -159,7 +159,7 @@ _SHARPEST = 1.0
 
 @dataclass(frozen=True)
 class FrankWolfePlan:
-    """What the solver will do: fixed before the data are touched.
+    """Plan of the steps, fixed before any row is read.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class FrankWolfePlan:
 
 
 def prices(epsilon, delta, n_steps):
-    """Return what one of several draws may cost: as a part of a sum, and of a range in zCDP.
+    """Return the price of one of several draws: by summation, and by bounded range in zCDP.
 
     Parameters
     ----------
@@ -217,9 +217,9 @@ def default_coordinate_clip(n_coefs, sparsity, intercept):
     Returns
     -------
     clip : float
-        Half of the entries of a unit row that has them all equal, for residuals are about
-        a half where the steps begin. Without a sparsity, that of rows with 25 entries. The
-        constant feature is never what rows are cut down by at the beginning.
+        Half of an entry of a unit row with equal entries, because residuals start at about a half.
+        Without a sparsity, rows are taken to have 25 entries. The constant feature never
+        determines the clipping at the start.
     """
     typical = 0.5 / math.sqrt(min(sparsity or _ENTRIES, n_coefs))
     return max(typical, min(intercept, 1.0) / 2)
@@ -253,7 +253,7 @@ def plan_frank_wolfe(
     epsilon, delta : float
         Budget of everything.
     largest_entry : float
-        No entry of a row's gradient is larger.
+        Bound on the entries of a row's gradient before clipping.
     clip : float
         Bound on the entries of a row's gradient.
     radius, n_steps : float, int or None
@@ -273,11 +273,11 @@ def plan_frank_wolfe(
 
     Notes
     -----
-    Let C = H (2 R c)^2 bound the curvature, H being the smoothness, R the radius and c the
-    largest entry of a row. If every vertex is within e of the best, steps 2 / (t + s) keep
-    the excess mean loss below ``2 C / (t + s) + e`` once it is so at t = 0; a draw among 2 p
-    vertices has ``e <= R temperature log(2 p) / n`` on average. With the curvature that is
-    met instead of C, that is minimised over the number of steps.
+    Let C = H (2 R c)^2 bound the curvature, with smoothness H, radius R and largest entry c of a
+    row. If every vertex is within e of the best, steps 2 / (t + s) keep the excess mean loss below
+    ``2 C / (t + s) + e`` if it is below at t = 0. A draw among 2 p vertices has ``e <= R
+    temperature log(2 p) / n`` on average. The number of steps minimises this bound, with a typical
+    curvature in place of C.
     """
     clip = min(clip, largest_entry)
     if radius is None:
@@ -316,8 +316,8 @@ def frank_wolfe(choose, shape, plan):
     Parameters
     ----------
     choose : callable
-        Maps coefficients to the index of a vertex that was drawn there: j for coordinate j
-        of the flattened coefficients, their number plus j for its opposite.
+        Maps coefficients to the index of the vertex drawn there: j for coordinate j of the
+        flattened coefficients, their number plus j for its opposite.
     shape : tuple of int
         Shape of the coefficients.
     plan : FrankWolfePlan
@@ -353,7 +353,7 @@ class SteepestCoordinate:
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where the gradient is taken; the intercept, if there is one, comes last.
+        Point of the gradient; an intercept comes last.
     loss : object
         Loss of `skdp._losses`.
     clip : float
@@ -361,11 +361,11 @@ class SteepestCoordinate:
 
     Notes
     -----
-    With g the sum of the rows' gradients, flattened, the score of index j is ``g_j``, that of
-    ``coef.size + j`` is ``-g_j``. The gradient of a row is the outer product of its residual
-    and the row itself: scaling the residual so that its largest entry is at most ``clip``
-    over the row's largest entry clips the gradient, and keeps its direction. Scores lie on a
-    grid, and the draw from them is exact.
+    With g the sum of the rows' gradients, flattened, the score of index j is ``g_j``, and the
+    score of ``coef.size + j`` is ``-g_j``. The gradient of a row is the outer product of its
+    residual and the row itself: scaling the residual so that its largest entry is at most ``clip``
+    over the row's largest entry clips the gradient, and keeps its direction. Scores lie on a grid,
+    and the draw from them is exact.
     """
 
     coef: Any
@@ -377,13 +377,13 @@ class SteepestCoordinate:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         loss = type(self.loss).__name__
         return f"steepest coordinate of {loss}, gradient entries clipped to {self.clip:.6g}"
 
     @property
     def size(self):
-        """Number of coordinates of what is drawn: an index."""
+        """Number of coordinates of the result, an index."""
         return 1
 
     @property
@@ -430,7 +430,7 @@ class SteepestCoordinate:
         return np.rint(total, out=total).astype(np.int64)
 
     def outcomes(self, *sides):
-        """Return all indices, each of which stands for itself; see `ExponentialMechanism`."""
+        """Return all indices; see `ExponentialMechanism`."""
         count = 2 * self.coef.size
         return np.arange(float(count))[:, None], np.ones(count)
 
@@ -463,11 +463,11 @@ class FrankWolfeFit(Fit):
 
     @property
     def delta(self):
-        """The delta that may be spent: none, if the prices of the steps add up to epsilon."""
+        """The delta that may be spent: 0 if the prices of the steps add up to epsilon."""
         return self.steps.delta
 
     def run(self, curator):
-        """Draw one vertex a step, and go some of the way to it."""
+        """Draw one vertex per step, and move towards it."""
         steps, loss, shape = self.steps, self.problem.loss, self.problem.shape
         first = SteepestCoordinate(np.zeros(shape), loss, steps.clip)
         paid = curator.prepay(first, ExponentialMechanism(steps.epsilon_step), steps.n_steps)

@@ -34,7 +34,7 @@ GRADIENT_CONSTRAINTS = {
 
 
 class FullGradient(Solver):
-    """Base of the solvers that release the gradient of all rows in every step."""
+    """Base class for solvers that release the gradient of all rows in every step."""
 
     needs_delta = NEVER_PURE
     takes_groups = True
@@ -67,8 +67,7 @@ class FullGradient(Solver):
         Returns
         -------
         plan : Fit
-            The plan. The step rule of plain steps for a loss with kinks comes with a proved
-            bound.
+            The plan. For plain steps and a loss with kinks, the step rule has a proved bound.
         """
         kinks = math.isinf(problem.loss.smoothness)
         if not self.accelerated and kinks and self.step_size is None:
@@ -97,23 +96,23 @@ class FullGradient(Solver):
 class Accelerated(FullGradient):
     """Noisy gradients of all rows, with Nesterov's accelerated steps.
 
-    The default at delta greater than 0 where there is very little signal in dense rows or in more
-    than two classes, and for regression with `p` above 2 or a `clipping_norm`.
+    The default, with delta greater than 0, for very little signal in dense rows or in more than
+    two classes, and for regression with `p` above 2 or a `clipping_norm`.
 
     Parameters
     ----------
     clipping_norm : float, default=None
-        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
-        it from public quantities. Regressors have a `clipping_norm` of their own instead.
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses it
+        from public quantities. Not for regressors, which have their own `clipping_norm`.
     step_size : float, default=None
-        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, and shortens it where released gradients call for it.
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None chooses
+        it, and shortens it if released gradients show curvature.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -123,8 +122,8 @@ class Accelerated(FullGradient):
 
     Notes
     -----
-    Step t goes from ``w_t + t/(t+3) (w_t - w_{t-1})`` along the released gradient there. The
-    later iterates are averaged. All steps are made: none depends on the data.
+    Step t starts at ``w_t + t/(t+3) (w_t - w_{t-1})`` and follows the released gradient there. The
+    later iterates are averaged. The number of steps does not depend on the data.
 
     References
     ----------
@@ -152,24 +151,24 @@ class Accelerated(FullGradient):
 class GD(FullGradient):
     """Noisy gradients of all rows, with plain steps.
 
-    For a loss with kinks, such as the hinge, the steps have a rule of their own, with a proved
-    bound on the error; on data it is the better one while noise dominates.
+    For a loss with kinks, such as the hinge, the steps have their own rule, with a proved bound on
+    the error. It is more accurate on data while noise dominates.
 
     Parameters
     ----------
     clipping_norm : float, default=None
-        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
-        it from public quantities. Regressors have a `clipping_norm` of their own instead.
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses it
+        from public quantities. Not for regressors, which have their own `clipping_norm`.
     step_size : float, default=None
-        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, and shortens it where released gradients call for it. The step rule for
-        losses with kinks is in force with None only.
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None chooses
+        it, and shortens it if released gradients show curvature. The step rule for losses with
+        kinks applies with None only.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -254,7 +253,7 @@ DEFAULT_INTERCEPT = 0.1
 
 @dataclass(frozen=True)
 class GradientPlan:
-    """What a gradient solver will do: fixed before the data are touched.
+    """Plan of a gradient solver, fixed before any row is read.
 
     Parameters
     ----------
@@ -291,7 +290,7 @@ class GradientPlan:
 
     @property
     def mu_step(self):
-        """The price of one step: n_steps equal prices compose to mu."""
+        """Price of one step: n_steps equal prices compose to mu."""
         return self.mu / math.sqrt(self.n_steps)
 
     def step(self, coef, gradient, length):
@@ -337,7 +336,7 @@ def plan_gradient(
     n_steps, step_size, clip : int, float, float or None
         Given by the user, or None to be chosen here.
     most_steps : int, default=None
-        The number chosen here is at most this; None limits the time that full batches take.
+        Largest number chosen here; None limits the time of full batches.
 
     Returns
     -------
@@ -403,23 +402,23 @@ _LONGEST = 32.0
 
 
 def regression_steps(plan, *, along, n_steps=None, flat=False):
-    """Return the plan of a gradient method with steps that noise does not carry away.
+    """Return the plan of a gradient method with steps adapted to the noise.
 
     Parameters
     ----------
     plan : GradientPlan
-        As for a classifier, of step sizes that released gradients may shorten.
+        Plan as for a classifier, with a step size that released gradients may shorten.
     along : float
         Signal-to-noise ratio along one direction: rows times mu over moved rows.
     n_steps : int, default=None
-        Number of steps that was asked for.
+        Given number of steps.
     flat : bool, default=False
         Whether the loss has no curvature at its minimum.
 
     Returns
     -------
     plan : GradientPlan
-        The same price, another number of steps and another length.
+        A plan of the same price, with another number and length of steps.
     """
     steps = n_steps or max(plan.n_steps, _FEWEST)
     noise = plan.clip * math.sqrt(steps) / along
@@ -427,7 +426,7 @@ def regression_steps(plan, *, along, n_steps=None, flat=False):
 
 
 def calm_steps(plan, flat=False):
-    """Return a plan with its number of steps, of lengths as in `regression_steps`."""
+    """Return a plan with the same number of steps, and the lengths of `regression_steps`."""
     noise = _FLAT_NOISE / math.sqrt(plan.n_steps) if flat else _NOISE
     return replace(plan, step_size=min(noise / (plan.noise * plan.n_steps), _LONGEST))
 
@@ -437,27 +436,26 @@ def calm_steps(plan, flat=False):
 
 @dataclass(frozen=True, eq=False)
 class ClippedGradient:
-    """Sum over rows of the loss gradient, each row's clipped to norm `clip`.
+    """Sum over rows of the loss gradients, each clipped to norm `clip`.
 
     Parameters
     ----------
     coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-        Where the gradient is taken; the intercept, if there is one, comes last.
+        Point of the gradient; an intercept comes last.
     loss : LogisticLoss or SoftmaxLoss
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     slack : float, default=0.0
-        What the rounding of the sum may add to its change, in parts of `clip`: for rows that are
-        added up as differences of longer ones.
+        Bound on the rounding error in the change of the sum, as a fraction of `clip`, for rows
+        that are summed as differences of longer ones.
 
     Notes
     -----
-    The gradient of a row is the outer product of its residual r and the augmented row
-    v, of norm ``|r| |v|``: clipping the residual to norm ``clip / |v|`` clips the
-    gradient, and no gradient of a single row is ever formed. Several outputs are
-    clipped jointly: one row moves all of them, and one budget pays for all.
+    The gradient of a row is the outer product of its residual r and the augmented row v, of norm
+    ``|r| |v|``: clipping the residual to norm ``clip / |v|`` clips the gradient, without forming
+    it. Several outputs are clipped jointly: one row changes all of them, and all share one budget.
     """
 
     coef: Any
@@ -467,7 +465,7 @@ class ClippedGradient:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"gradient of {type(self.loss).__name__}, clipped to {self.clip:.6g}"
 
     @property
@@ -525,7 +523,7 @@ class GradientFit(Fit):
         return self.steps.n_steps
 
     def run(self, curator):
-        """Release one gradient a step and descend along it."""
+        """Release one gradient per step and descend along it."""
         loss, clip, n_rows = self.problem.pointwise, self.steps.clip, self.problem.n_rows
         paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
@@ -561,7 +559,7 @@ class SubgradientFit(Fit):
         return self.steps.n_steps
 
     def run(self, curator):
-        """Release one subgradient a step and descend along it."""
+        """Release one subgradient per step and descend along it."""
         loss, clip = self.problem.pointwise, self.problem.longest_gradient
         paid = prepaid_gradients(curator, self.problem, clip, self.steps)
 
@@ -582,14 +580,13 @@ def prepaid_gradients(curator, problem, clip, steps):
 
 
 class StepSize:
-    """The planned step size, cut to 1/curvature where the released gradients show any.
+    """Planned step size, reduced to 1/curvature if released gradients show curvature.
 
-    Between two points at distance s the gradient of a convex loss changes by at most
-    curvature times s. Gradients are released with noise of known size; a curvature is
-    believed as far as it exceeds two standard deviations of that noise. Few rows and
-    small budgets hide it, and the planned step stays; many rows show it, and then a
-    step beyond its inverse would make the iterates oscillate. All this is arithmetic
-    on released numbers, and so it costs nothing.
+    Between two points at distance s, the gradient of a convex loss changes by at most curvature
+    times s. Gradients are released with noise of known size, so only the excess over two standard
+    deviations of the noise counts as curvature. With few rows or a small budget the noise hides
+    it, and the planned step stays. With many rows it shows, and a step longer than its inverse
+    would make the iterates oscillate. This is arithmetic on released numbers, and costs nothing.
 
     Parameters
     ----------
@@ -619,19 +616,19 @@ class StepSize:
 
 
 def skipped_steps(n_steps):
-    """Return how many first iterates are left out: a third, eight at least, half at most."""
+    """Return the number of first iterates to leave out: a third, at least eight, at most half."""
     return min(n_steps // 2, max(8, n_steps // 3))
 
 
 class SuffixAverage:
-    """Average of the iterates after the first third: eight at least, half at most."""
+    """Average of the iterates without the first third (at least eight, at most half)."""
 
     def __init__(self, shape, n_steps):
         self._skip = skipped_steps(n_steps)
         self._count, self._sum = 0, np.zeros(shape)
 
     def add(self, coef):
-        """Take the next iterate into account."""
+        """Add the next iterate."""
         if self._skip > 0:
             self._skip -= 1
         else:
@@ -662,13 +659,13 @@ def gradient_descent(gradient, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the iterates but the first: the later ones are nearer to the optimum,
-        and averaging them averages the noise.
+        Average of the later iterates, which are nearer to the optimum; averaging reduces the
+        noise.
 
     Notes
     -----
-    Bassily, Smith and Thakurta (2014), Algorithm 1, on full batches; any function of
-    the released gradients is as private as they are.
+    Bassily, Smith and Thakurta (2014), Algorithm 1, on full batches. Any function of the released
+    gradients is as private as the gradients.
     """
     coef = np.zeros(shape)
     average = SuffixAverage(shape, plan.n_steps)
@@ -681,15 +678,15 @@ def gradient_descent(gradient, shape, plan):
 
 
 def noise_of_average(descend, plan):
-    """Return the deviation that the noise of all steps gives a coefficient of the average.
+    """Return the standard deviation of a coefficient of the average, from the noise of all steps.
 
     Parameters
     ----------
     descend : callable
         The method.
     plan : GradientPlan
-        Of its steps, which are linear in the noise: curvature of the loss is left out, and what
-        released gradients shorten.
+        Plan of the steps. They are linear in the noise without curvature of the loss and without
+        shortening by released gradients; both are left out.
     """
     steps = iter(np.eye(plan.n_steps))
     free = replace(plan, radius=None, adaptive=False, intercept=False)
@@ -714,14 +711,14 @@ def accelerated_gradient(gradient, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the iterates but the first.
+        Average of the later iterates.
 
     Notes
     -----
-    Step t goes from ``w_t + t/(t+3) (w_t - w_{t-1})`` along the released gradient
-    there (Nesterov 1983, in the form of Beck and Teboulle 2009 with the constant of
-    Chambolle and Dossal 2015). Under noise, few long steps that build up speed
-    reach directions of small curvature which as many plain steps do not.
+    Step t starts at ``w_t + t/(t+3) (w_t - w_{t-1})`` and follows the released gradient there
+    (Nesterov 1983, in the form of Beck and Teboulle 2009 with the constant of Chambolle and Dossal
+    2015). Under noise, a few accelerated steps make progress along directions of small curvature;
+    as many plain steps do not.
     """
     previous = coef = np.zeros(shape)
     average = SuffixAverage(shape, plan.n_steps)

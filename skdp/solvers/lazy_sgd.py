@@ -1,11 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stochastic gradient descent for sparse rows, noise added late: where coefficients are read.
+"""Stochastic gradient descent for sparse rows, with noise added when a coefficient is read.
 
-A step touches the columns in which its batch has entries; all other columns owe noise, which is
-drawn at once when they are read. What comes out has the law of `SGD` with plain steps whose
-noise is added in every step, in time that does not grow with the number of features. Proofs
-are in docs/user_guide/proofs_sparse_erm.rst.
+A step updates only the columns with entries in its batch. The noise of all other columns is
+postponed, and drawn at once when they are read. The result has the same distribution as `SGD` with
+plain steps, in time independent of the number of features. Proofs are in
+docs/user_guide/proofs_sparse_erm.rst.
 """
 
 import math
@@ -31,15 +31,15 @@ from skdp.solvers.sgd import BATCH_SIZE, SgdPlan, plan_sgd
 
 
 class LazySGD(Solver):
-    """Noisy gradients of random batches in time that does not grow with the features.
+    """Noisy gradients of random batches, in time independent of the number of features.
 
-    For very sparse rows of many features, such as words.
+    For very sparse rows with many features, such as words.
 
     Parameters
     ----------
     batch_size : float, default=None
-        Expected rows of a batch, which every row is in by its own coin; at most the number of
-        rows. None chooses it from public quantities.
+        Expected number of rows of a Poisson batch; at most the number of rows. None chooses it
+        from public quantities.
     clipping_norm : float, default=None
         Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
         it from public quantities.
@@ -47,11 +47,11 @@ class LazySGD(Solver):
         Step along the gradient of the mean loss, for rows in units of `data_norm`. None
         chooses it from public quantities.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -59,8 +59,8 @@ class LazySGD(Solver):
 
     Notes
     -----
-    Steps are plain, and nobody sees them: the average of the later iterates is all that is
-    released. Its law is that of plain `SGD`.
+    Steps are plain and secret: only the average of the later iterates is released. It has the same
+    distribution as for plain `SGD`.
 
     References
     ----------
@@ -152,16 +152,16 @@ _HALF, _PASSES, _SMALLEST_BATCH = 0.53, 30, 256
 
 @dataclass(frozen=True)
 class LazyPlan(SgdPlan):
-    """What lazy stochastic gradient descent will do: an `SgdPlan` with constant plain steps."""
+    """Plan of lazy stochastic gradient descent: an `SgdPlan` with constant plain steps."""
 
     @property
     def decay(self):
-        """What is left of a coefficient after the penalty's proximal map."""
+        """Factor of a coefficient in the proximal map of the penalty."""
         return 1.0 / (1.0 + self.step_size * self.l2)
 
     @property
     def n_skipped(self):
-        """Number of the first steps that the average leaves out."""
+        """Number of first steps left out of the average."""
         return skipped_steps(self.n_steps)
 
 
@@ -171,8 +171,7 @@ def plan_lazy_sgd(problem, *, budget, batch_size=None):
     Parameters
     ----------
     problem : dict
-        The arguments of `plan_gradient`; `mu` is what full batches would have, and `radius`
-        is None.
+        The arguments of `plan_gradient`; `mu` is for full batches, and `radius` is None.
     budget : tuple (epsilon, delta, mu, priced)
         As for `plan_sgd`.
     batch_size : float, default=None
@@ -208,7 +207,7 @@ def plan_lazy_sgd(problem, *, budget, batch_size=None):
 
 
 class TouchedRows:
-    """Rows cut down to the columns in which they have entries."""
+    """Rows restricted to the columns with entries."""
 
     def __init__(self, chunks, n_threads):
         self.chunks, self.n_threads = chunks, n_threads
@@ -226,19 +225,19 @@ class SparseGradient:
     loss : object
         Pointwise loss.
     clip : float
-        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's
-        gradient, intercept included.
+        Bound on the Euclidean (for several outputs, Frobenius) norm of one row's gradient,
+        intercept included.
     intercept : bool
-        Whether the last coefficient is an intercept: every batch touches it, even an empty
-        one, and it does not decay.
+        Whether the last coefficient is an intercept: every batch changes it, even an empty one,
+        and it does not decay.
     step, decay : float, float
         A point is ``-step`` times the sums ``u_t = decay (u_{t-1} + gradient)``.
 
     Notes
     -----
-    The gradient is `ClippedGradient`: there is one clipping in the library. What is
-    different is who sees it. Which columns a batch touches says what is in its rows: it is for
-    `LateNoise` alone, which adds noise to all the other columns as well.
+    The gradient is `ClippedGradient`, the only clipping in the library. The columns that a batch
+    changes are private: they depend on the entries of its rows. Only `LateNoise` sees them, and it
+    adds noise to all other columns too.
     """
 
     n_coefs: int
@@ -252,7 +251,7 @@ class SparseGradient:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"unpublished gradient of {type(self.loss).__name__}, clipped to {self.clip:.6g}"
 
     @property
@@ -282,7 +281,7 @@ class SparseGradient:
         return ClippedGradient(coef, self.loss, self.clip)
 
     def touched(self, rows):
-        """Return the sorted columns in which rows have entries, and rows of these columns.
+        """Return the sorted columns with entries, and the rows restricted to them.
 
         Parameters
         ----------
@@ -294,7 +293,7 @@ class SparseGradient:
         columns : ndarray of shape (n_touched,)
             An intercept is the last.
         touched : TouchedRows
-            The same rows, the other columns left out.
+            The same rows without the other columns.
         """
         parts = [_batch_entries(chunk.widened().X) for chunk in rows.chunks]
         columns, place = np.unique(
@@ -317,7 +316,7 @@ class SparseGradient:
         Parameters
         ----------
         part : TouchedRows
-            What `touched` returned.
+            Result of `touched`.
         values : ndarray of shape (n_touched, n_outputs)
             The sums in these columns.
 
@@ -343,7 +342,7 @@ def _batch_entries(X):
 
 @dataclass(frozen=True)
 class LazySgdFit(Fit):
-    """Noisy gradients of random batches that nobody sees but through the average iterate."""
+    """Noisy gradients of random batches, with the average iterate as the only release."""
 
     steps: LazyPlan
 
@@ -353,7 +352,7 @@ class LazySgdFit(Fit):
         return self.steps.n_steps
 
     def run(self, curator):
-        """Charge for all steps, take them behind the gate, and scale what comes out."""
+        """Charge for all steps, make them behind the gate, and scale the result."""
         steps, problem = self.steps, self.problem
         # the expected size, never the realised one, which says how many rows there are
         scale = steps.step_size / steps.sampling.batch_size

@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Probabilities of a loss whose gradients are clipped and noisy, out of what was released.
+"""Probabilities from clipped and noisy gradients, corrected by released numbers.
 
-Two corrections, both arithmetic on released numbers. Clipping gives a loss another link, which is
-undone. And the gradients that a fit released say how far the odds of their coefficients can be
-believed: noise is not in the labels.
+There are two corrections, both arithmetic on released numbers. Clipping changes the link of a
+loss; the first one inverts that. Noise makes coefficients too large for the labels; the second one
+shrinks the odds as the released gradients suggest.
 """
 
 import math
@@ -25,7 +25,7 @@ LINK_SHARE = 0.7
 
 
 def unclipped_log_proba(log_proba, longer):
-    """Return logarithms of probabilities, most of what clipping does to the link undone.
+    """Return log-probabilities with most of the effect of clipping on the link inverted.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def unclipped_log_proba(log_proba, longer):
     Returns
     -------
     log_proba : ndarray of shape (n_rows, n_classes)
-        In the order of before, of the classes of a row and, for two classes, of rows: p / s(p)^a
-        grows with p for a <= 1.
+        The order of the classes of a row does not change, nor, for two classes, the order of rows:
+        p / s(p)^a grows with p for a <= 1.
     """
     proba = np.exp(log_proba)
     squares = np.einsum("ij,ij->i", proba, proba)[:, None] - 2 * proba + 1
@@ -48,7 +48,7 @@ def unclipped_log_proba(log_proba, longer):
 
 
 def unclipped_odds(odds, longer):
-    """Return the same of log-odds of two classes, an array of any shape."""
+    """Return the same for log-odds of two classes, an array of any shape."""
     against, for_ = (np.log(np.maximum(expit(side) * longer, 1)) for side in (-odds, odds))
     return odds + LINK_SHARE * (against - for_)
 
@@ -82,12 +82,12 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 def believed(plan, coef, seen):
-    """Return the coefficients of two classes, their odds as far from the center as can be believed.
+    """Return coefficients of two classes, with log-odds shrunk by the released gradients.
 
     Parameters
     ----------
     plan : GeometryPlan
-        With directions, and variances of mapped rows along them.
+        A plan with directions, and variances of mapped rows along them.
     coef : ndarray of shape (n_coefs,)
         Average of the iterates, for mapped rows.
     seen : list of (ndarray of shape (n_coefs,), ndarray of shape (n_coefs,))
@@ -96,9 +96,9 @@ def believed(plan, coef, seen):
     Returns
     -------
     coef : ndarray of shape (n_coefs,)
-        Those of features times a number in [0, 1], a posterior mean; that of the constant feature
-        such that the center has the odds of a posterior mean of the share of a class, as far as
-        noise leaves that share known.
+        The coefficients of features are multiplied by a number in [0, 1], a posterior mean. The
+        coefficient of the constant feature gives the center the odds of the posterior mean of a
+        class's share.
     """
     d, constant, longer = len(plan.scale), plan.intercept, plan.length
     at, gradient = (np.array(part) for part in zip(*seen, strict=True))
@@ -152,7 +152,7 @@ def believed(plan, coef, seen):
 
 
 def _posterior(off, prior):
-    """Return the probabilities of points of a grid that are so many deviations off."""
+    """Return the probabilities of grid points at the given numbers of standard deviations."""
     squares = off**2
     likely = np.exp((squares.min() - squares) / 2) * prior
     return likely / likely.sum()

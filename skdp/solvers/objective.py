@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Objective perturbation: the minimiser of the loss plus a random linear term.
 
-Kifer, Smith and Thakurta (2012): a strongly convex objective with a random linear term has a
-minimiser whose density is known. It is computed to a certified precision, and noise covers the
-rest.
+Kifer, Smith and Thakurta (2012): the minimiser of a strongly convex objective with a random linear
+term has a known density. It is computed to a certified precision, and noise covers the remaining
+error.
 """
 
 import math
@@ -23,14 +23,14 @@ class Objective(Solver):
     Parameters
     ----------
     minimizer : {"auto", "newton", "lbfgs"}, default="auto"
-        Method for the minimiser. What it returns is certified, so that the promise does not
-        depend on it. "auto" is Newton's method for at most 300 coefficients.
+        Method for the minimiser. Its result is certified, so the privacy claim does not depend on
+        it. "auto" is Newton's method for at most 300 coefficients.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1.
 
     See Also
     --------
@@ -38,10 +38,10 @@ class Objective(Solver):
 
     Notes
     -----
-    The linear term is Gaussian, or has K-norm noise at delta 0, where it is the default for
-    smooth losses. Privacy rests on a penalty: ``C=np.inf`` leaves it to the plan, and one that
-    is too weak for epsilon is refused. Groups of rows need a little more noise, mostly less
-    than 1 %.
+    The linear term is Gaussian, or K-norm noise at delta 0, where this solver is the default for
+    smooth losses. Privacy needs a penalty: ``C=np.inf`` leaves it to the plan, and a penalty that
+    is too weak for epsilon is refused. Groups of rows need slightly more noise, mostly less than 1
+    %.
 
     References
     ----------
@@ -106,7 +106,7 @@ class Objective(Solver):
         Raises
         ------
         ValueError
-            If the penalty that was asked for is too weak.
+            If the given penalty is too weak.
         """
         weakest, minimizer = weakest_ridge(problem), minimizer_of(problem, self.minimizer)
         if problem.penalty == 0:
@@ -157,7 +157,7 @@ class ObjectiveFit(RidgeFit):
 
 
 def free_ridge(problem):
-    """Return the penalty from which on the determinant is free (one output), or nearly so."""
+    """Return the least penalty with a free determinant (almost free for several outputs)."""
     square, price = problem.row_norm**2, problem.epsilon / problem.moved_rows
     if problem.loss.tied:
         # 1 % for the part of epsilon that goes to the error of the minimiser
@@ -166,7 +166,7 @@ def free_ridge(problem):
 
 
 def weakest_ridge(problem):
-    """Return a penalty below which the determinant would take more than half of epsilon."""
+    """Return a penalty below which the determinant would cost more than half of epsilon."""
     loss, square = problem.loss, problem.row_norm**2
     rank = problem.size if problem.unit == "group" else loss.corners
     share = min(problem.epsilon / 2 / rank, 700.0)
@@ -175,7 +175,7 @@ def weakest_ridge(problem):
 
 
 def default_objective_ridge(problem):
-    """Return the penalty that balances its own bias and the noise, found on data."""
+    """Return the penalty that balances its bias and the noise, by a rule found on data."""
     free = free_ridge(problem)
     if problem.loss.tied and problem.signal >= _STRONG:
         # where noise is small the penalty biases more than a paid determinant costs

@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output perturbation: the minimiser of a penalised loss, with noise added to it.
+"""Output perturbation: the minimiser of a penalised loss, plus noise.
 
-The minimiser of a sum with strength of convexity r moves by at most ``gradient sensitivity /
-r`` (Chaudhuri, Monteleoni and Sarwate 2011). It is computed to a certified precision, which is
-part of the sensitivity. A group of rows, each of which counts less, moves it by no more than one
-row, and a bound on their number is enough, so that it may be a secret. The noise is Gaussian, or
-K-norm or Laplace noise at delta 0; its default penalty is that of `skdp.solvers.base`.
+The minimiser of an r-strongly convex sum moves by at most ``gradient sensitivity / r`` (Chaudhuri,
+Monteleoni and Sarwate 2011). It is computed to a certified precision, which is part of the
+sensitivity. A group of rows, with smaller weights, moves it no further than one row. A bound on
+the number of rows is enough, so the number may be secret. The noise is Gaussian, or K-norm or
+Laplace noise at delta 0. The default penalty is in `skdp.solvers.base`.
 """
 
 import math
@@ -28,21 +28,21 @@ class Output(Solver):
     Parameters
     ----------
     minimizer : {"auto", "newton", "lbfgs", "cvxpy"}, default="auto"
-        Method for the minimiser. What it returns is certified, so that the promise does not
-        depend on it. "auto" is "cvxpy" for a loss with kinks and at most 20,000 for rows times
-        coefficients; otherwise Newton's method for at most 300 coefficients. "cvxpy" by name
-        needs all rows in memory, and is for classification, or a regression loss with kinks.
+        Method for the minimiser. Its result is certified, so the privacy claim does not depend on
+        it. "auto" is "cvxpy" for a loss with kinks and at most 20,000 for rows times coefficients;
+        otherwise Newton's method for at most 300 coefficients. "cvxpy" by name needs all rows in
+        memory, and supports classification and regression losses with kinks.
     linf_projection : bool, default=False
-        With `coef_bound`, for classification: whether noisy coefficients are brought into the
-        ball by soft-thresholding, which is the projection in the largest coordinate [2]_, and
-        leaves few of them; otherwise they are scaled.
+        With `coef_bound`, for classification: whether noisy coefficients enter the ball by
+        soft-thresholding, the projection in the maximum norm [2]_, which sets many of them to
+        zero. Otherwise they are scaled.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number. Laplace noise, which is for delta
-        0, rests on it.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound. It determines the Laplace noise at delta
+        0.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -51,8 +51,9 @@ class Output(Solver):
 
     Notes
     -----
-    Privacy rests on a penalty: ``C=np.inf`` (``l2=0``) leaves it to the plan. At delta 0 it is
-    the default for losses with kinks. A group of rows moves the minimiser no further than a row.
+    Privacy needs a penalty: ``C=np.inf`` (``l2=0``) leaves it to the plan. At delta 0 this solver
+    is the default for losses with kinks. A group of rows moves the minimiser no further than one
+    row.
 
     References
     ----------
@@ -102,7 +103,7 @@ class Output(Solver):
 
     @property
     def streams(self) -> bool:  # type: ignore[override]
-        """Whether rows may be read chunk by chunk: cvxpy wants them all at once."""
+        """Whether rows may be read chunk by chunk; not with cvxpy."""
         return self.minimizer != "cvxpy"
 
     def plan(self, problem: Any) -> Fit:
@@ -121,8 +122,8 @@ class Output(Solver):
         Raises
         ------
         ValueError
-            If the penalty that was asked for is too weak for floating point, if there is no
-            ball to bring noisy coefficients into, or if cvxpy does not know the loss.
+            If the penalty that was asked for is too weak for floating point, if `linf_projection`
+            is set without a ball, or if cvxpy does not support the loss.
         """
         if self.linf_projection and problem.radius is None:
             raise ValueError(

@@ -1,14 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iterative localisation on all rows: noisy minimisers, each held near the one before.
+"""Iterative localisation on all rows: noisy minimisers, each near the one before.
 
-Phase i minimises the loss plus ``ridge_i/2 |w - w_(i-1)|^2``, with ``ridge_i`` growing
-fourfold a phase, and releases the result with Gaussian noise. The noise, inversely
-proportional to the ridge, shrinks as the solution closes in (after Feldman, Koren and
-Talwar 2020). For a loss of Lipschitz constant L in w, sensitivity S, p coefficients
-and a solution in the ball of radius R, started with ridge ``4 S sqrt(p) / (R mu)``,
-the expected excess of the sum is at most ``4 R S sqrt(p) / mu`` plus the loss of the
-last noise. It holds for losses without a derivative.
+Phase i minimises the loss plus ``ridge_i/2 |w - w_(i-1)|^2``, where ``ridge_i`` grows fourfold per
+phase, and releases the result with Gaussian noise. The noise is inversely proportional to the
+ridge, so it shrinks as the iterates converge (after Feldman, Koren and Talwar 2020). For a loss of
+Lipschitz constant L in w, sensitivity S, p coefficients and a solution in the ball of radius R,
+started with ridge ``4 S sqrt(p) / (R mu)``, the expected excess of the sum is at most ``4 R S
+sqrt(p) / mu`` plus the loss of the last noise. The bound also holds for losses without a
+derivative.
 """
 
 import math
@@ -24,18 +24,18 @@ from skdp.solvers.base import LARGEST_COEF, Fit, Solver, minimizer_of
 
 
 class Phased(Solver):
-    """Several noisy minimisers of all rows, each held near the one before.
+    """Several noisy minimisers on all rows, each near the one before.
 
-    No strong convexity is needed: without a penalty it adds less noise than `Output`.
+    It needs no strong convexity: without a penalty it adds less noise than `Output`.
 
     Parameters
     ----------
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -43,8 +43,8 @@ class Phased(Solver):
 
     Notes
     -----
-    The pull towards the point before grows fourfold a phase, and the noise shrinks with it. The
-    first phases are coarse and get most of the budget.
+    The pull towards the previous point grows fourfold per phase, and the noise shrinks
+    accordingly. The first phases are coarse and get most of the budget.
 
     References
     ----------
@@ -133,7 +133,7 @@ class PhasedFit(Fit):
         return len(self.ridges)
 
     def run(self, curator):
-        """Release one minimiser a phase."""
+        """Release one minimiser per phase."""
         problem = self.problem
         coef = np.zeros(problem.size)
         for pull, mu in zip(self.ridges, self.mus, strict=True):
@@ -145,7 +145,7 @@ class PhasedFit(Fit):
 
 
 def held_minimizer(problem, pull, point, minimizer):
-    """Return the query of a minimiser that is held near a point, next to the penalty of a problem.
+    """Return the query of a minimiser with a pull towards a point, beside the penalty.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def held_minimizer(problem, pull, point, minimizer):
     pull : float
         Strength of ``pull/2 |w - point|^2``.
     point : ndarray of shape (size,)
-        Released before.
+        Point released before.
     minimizer : {"newton", "lbfgs"}
         Method.
     """

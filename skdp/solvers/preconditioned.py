@@ -1,16 +1,16 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradient perturbation in a geometry that was released: second moments once, then few steps.
+"""Gradient perturbation in a released geometry: second moments once, then few steps.
 
-A first-order method is blind to the shape of the rows: it stops early along directions of small
-variance, and along the others it makes steps that it does not need. So a part of the budget buys
-the sum of the rows and of their outer products, in one release. What is left of it after the noise
-is taken off says where the rows lie and how they spread, and rows are mapped by a power of the
-inverse of that spread. Gradients are clipped there, and released there.
+A first-order method ignores the covariance of the rows: after few steps it has made little
+progress along directions of small variance, and wastes steps along the others. So one release, for
+a part of the budget, has the sum of the rows and the sum of their outer products. Corrected for
+the noise, it estimates the mean and covariance of the rows. Rows are mapped by a negative power of
+that covariance. Gradients of mapped rows are clipped and released.
 
-How far the geometry is believed follows from the noise alone: first the rows stay as they are, then
-they are centered, then columns are scaled, then directions. Everything after the first release is
-a function of released numbers.
+The noise alone determines how much of the geometry is used. With less and less noise, the rows
+stay unchanged, are centered, have their columns scaled, and have their directions scaled.
+Everything after the first release is a function of released numbers.
 """
 
 import math
@@ -36,22 +36,22 @@ from skdp.solvers.link import believed
 
 
 class Preconditioned(Solver):
-    """Noisy gradients of all rows, in a geometry of the rows that is released first.
+    """Noisy gradients of all rows, in a geometry released first.
 
-    The default at delta greater than 0, unless there is very little signal in dense rows or in more
-    than two classes: for correlated columns, columns on different scales, rows far from the origin,
-    and few passes.
+    The default with delta greater than 0, except for very little signal in dense rows or in more
+    than two classes. It suits correlated columns, columns on different scales, rows far from the
+    origin, and few passes.
 
     Parameters
     ----------
     moments_share : float, default=0.15
-        Share, less than a half, of the squared Gaussian-DP budget that the second moments get.
+        Share of the squared Gaussian-DP budget for the second moments, less than a half.
     sparsity : int, default=None
-        Public number of non-zero features that a row may have; of longer rows the largest
-        entries count. None for any number.
+        Public bound on the number of non-zero features of a row; rows with more keep their largest
+        entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of the length of a typical row in
-        the geometry. A small one takes less of a row's gradient. None is 0.3.
+        Constant feature that carries the intercept, in units of the length of a typical row in the
+        geometry. A small value takes a smaller share of the clipped gradient. None is 0.3.
 
     See Also
     --------
@@ -59,34 +59,35 @@ class Preconditioned(Solver):
 
     Notes
     -----
-    For classes, and for regression without a `clipping_norm`, whose targets are taken to be of
-    about length 1 in units of `target_scale_`: clipping norms grow with the root of the signal
-    there. `coef_bound` counts the intercept by the `intercept_scaling` of others if that is None.
+    For classification, and for regression without a `clipping_norm`. Targets of a regression are
+    assumed to have about length 1 in units of `target_scale_`; its clipping norms grow with the
+    square root of the signal. If `intercept_scaling` is None, `coef_bound` counts the intercept
+    with the default of the other solvers.
 
-    One release of the sum of x and of x x', of the squares alone for more than 1,000 columns, or
-    128 of CSR rows. Of the estimated covariance, directions that noise may have made are dropped. A
-    row counts as ``A (x - m)``, m being the estimated mean and A a power of the estimated
-    covariance between -1/4, where there is little signal, and -1/2. The gradient of that row is
-    clipped, and 40 accelerated steps are made along noisy sums of these. For a loss with kinks they
-    are plain steps, as long as noise allows, which released gradients shorten. The later half of
-    the iterates is averaged. In the moments of a regression rows longer than 2 `data_norm_` count
-    as of that length.
+    One release has the sums of x and x x', or of x and its squares with more than 1,000 columns
+    (128 for CSR rows). Directions of the estimated covariance that may be noise are dropped. A row
+    is mapped to ``A (x - m)``, with the estimated mean m, and A a power of the estimated
+    covariance between -1/4 (little signal) and -1/2. The gradient of the mapped row is clipped,
+    and 40 accelerated steps follow noisy sums of these gradients. For a loss with kinks the steps
+    are plain; the noise determines their length, and released gradients may shorten them. The
+    later half of the iterates is averaged. In the moments of a regression, rows longer than 2
+    `data_norm_` are clipped to that length.
 
-    Where the squares alone were released, coefficients of logistic regression are multiplied by
-    one number at the end, which follows from the known noise of the steps: it leaves that noise in
-    the log-odds of a typical row a deviation of at most 1, and less where there is little signal.
-    Neither decisions nor the order of rows change. With products, in two classes and without
-    `coef_bound`, released gradients say how far log-odds are from those of the labels: coefficients
-    are multiplied by a number of at most 1, and the intercept moves with the share of a class
-    (:ref:`how <believed-odds>`).
+    If only squares were released, the coefficients of logistic regression are multiplied by one
+    number at the end, computed from the known noise of the steps. Then that noise has a standard
+    deviation of at most 1 in the log-odds of a typical row, and less with little signal. Decisions
+    and the order of rows do not change. With products, two classes and no `coef_bound`, released
+    gradients show the difference between predicted log-odds and labels: the coefficients are
+    multiplied by a number of at most 1, and the intercept follows the share of a class (:ref:`how
+    <believed-odds>`).
 
-    Dense rows in memory are copied once, in double precision, if that takes
-    less than 256 MiB.
+    Dense rows in memory are copied once, in double precision, if that takes less than 256 MiB.
 
-    For two classes and the logistic loss fewer steps are made, at the same price: with products 24,
-    which are as long along each direction as its estimated variance and the noise allow, and 16
-    where the released moments say that mapped rows are about as long along all directions; of
-    squares alone 12, where there is little signal in each column. `max_iter` fixes the number.
+    Two classes and the logistic loss need fewer steps, at the same price. With products there are
+    24, whose length along each direction follows from its estimated variance and the noise, or 16
+    if the released moments show about the same variance of mapped rows along all directions. With
+    squares only there are 12, if there is little signal in each column. `max_iter` fixes the
+    number.
 
     References
     ----------
@@ -180,22 +181,22 @@ _MOST_COLUMNS = (1000, 128)
 
 @dataclass(frozen=True)
 class SecondMoments:
-    """Sum over rows of the unit ball of x and x x', or of x and the squares of its entries.
+    """Sum over rows x in the unit ball of x and x x', or of x and its squared entries.
 
     Parameters
     ----------
     n_features : int
         Dimension d.
     full : bool
-        Whether all products are in it, or the squares alone.
+        Whether it has all products, or only the squares.
     radius : float, default=1.0
-        Rows count in this unit of length, and longer ones as of this length.
+        Unit of length of rows; longer rows are clipped to it.
 
     Notes
     -----
-    The coordinates are those of x, then the upper triangle of x x' row after row, what is off
-    the diagonal times sqrt(2): its Euclidean norm is the Frobenius norm of x x'. A constant feature
-    that the rows may have is no part of it; a null row contributes nothing.
+    The coordinates are x, then the upper triangle of x x' by rows, with entries off the diagonal
+    multiplied by sqrt(2): their Euclidean norm is the Frobenius norm of x x'. A constant feature
+    of the rows is excluded; a null row contributes nothing.
     """
 
     n_features: int
@@ -204,7 +205,7 @@ class SecondMoments:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"sum of rows and of their {'products' if self.full else 'squares'}"
 
     @property
@@ -233,7 +234,7 @@ class SecondMoments:
         return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
 
     def partial(self, chunk):
-        """Return the sums of a chunk: of the rows, and of the whole products or the squares."""
+        """Return the sums of a chunk: of the rows, and of their products or squares."""
         X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
         with np.errstate(under="ignore"):
             if sparse.issparse(X) and self.full:
@@ -269,7 +270,7 @@ class SecondMoments:
         return np.concatenate([total[:d], products])
 
     def matrices(self, released):
-        """Return the sum and the products, or the squares, that a released vector stands for.
+        """Return the sum and the products (or squares) of a released vector.
 
         Parameters
         ----------
@@ -309,18 +310,19 @@ _FLOOR, _SURE_FLOOR = 0.25, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Where rows lie and how they spread, from released moments.
+    """Mean and covariance of the rows, from released moments.
 
     Parameters
     ----------
     center : ndarray of shape (d,)
         Estimated mean.
     variance, sure : ndarray of shape (d,)
-        Estimated variances of the directions, and those that noise has not made small.
+        Estimated variances of the directions, and variances that are not too small because of
+        noise.
     directions : ndarray of shape (d, d) or None
-        Orthonormal columns; None where squares alone were released.
+        Orthonormal columns; None if only squares were released.
     turned : bool
-        Whether the directions are others than the columns of the data.
+        Whether the directions differ from the columns of the data.
     """
 
     center: Any
@@ -330,7 +332,7 @@ class Spread:
     turned: bool
 
     def matrix(self, values):
-        """Return the matrix with these eigenvalues; its diagonal, if all else is 0."""
+        """Return the matrix with these eigenvalues, or its diagonal if it is diagonal."""
         if self.directions is None:
             return values
         made = (self.directions * values) @ self.directions.T
@@ -339,14 +341,14 @@ class Spread:
 
 
 def variances_without_noise(column, mean, noise):
-    """Return variances of columns around a mean, nearer to it the less they spread than noise."""
+    """Return variances of columns around a mean, shrunk to it the more they look like noise."""
     kept = max(0.0, 1.0 - noise * noise / max(column.var(), 1e-300))
     floor = _FLOOR * (1 - kept) + _SURE_FLOOR * kept
     return np.maximum(mean + kept * (column - column.mean()), floor * mean)
 
 
 def spectrum_without_noise(products, column, edge):
-    """Return eigenvalues and directions of products with another diagonal, and if more was seen."""
+    """Return eigenvalues and directions of products with a new diagonal, and a flag for change."""
     products = products.copy()
     np.fill_diagonal(products, 0.0)
     values, vectors = np.linalg.eigh(products)
@@ -357,7 +359,7 @@ def spectrum_without_noise(products, column, edge):
 
 
 def estimated_spread(moments, released, n_rows, noise, centered):
-    """Return what released moments say about the rows, the noise taken off.
+    """Return the mean and covariance of the rows from released moments, corrected for noise.
 
     Parameters
     ----------
@@ -370,7 +372,7 @@ def estimated_spread(moments, released, n_rows, noise, centered):
     noise : float
         Standard deviation of the noise.
     centered : bool
-        Whether rows may be moved; without an intercept they may not.
+        Whether rows may be centered; only with an intercept.
 
     Returns
     -------
@@ -437,7 +439,7 @@ _PULLS = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 200)])
 
 @dataclass(frozen=True, eq=False)
 class GeometryPlan:
-    """What the steps do: arithmetic on public numbers and on released moments.
+    """Plan of the steps, computed from public numbers and released moments.
 
     Parameters
     ----------
@@ -450,27 +452,28 @@ class GeometryPlan:
     intercept : float
         Constant feature of the rows there; 0 for none.
     n_steps, n_skipped, momentum : int, int, float
-        Number of steps; how many are left out of the average; and the part of the last step that
-        the next begins with.
+        Number of steps; number left out of the average; and the fraction of a step that is added
+        to the next one.
     length, step_size : float
-        Length of a typical row there, and step along the gradient of the mean loss. The clipping
-        norm is the bound on the slope of the loss: rows are scaled so that it is.
+        Length of a typical mapped row, and step along the gradient of the mean loss. Rows are
+        scaled so that the clipping norm is the bound on the slope of the loss.
     noise, adaptive : float, bool
         Standard deviation of a coordinate of a released gradient of the mean loss, and whether
         released gradients may shorten the step.
     kept : float
-        What is left of the coefficients after the steps.
+        Factor of the coefficients after the steps.
     variance : ndarray of shape (d,) or None
-        Variances of the rows there along the directions, if odds follow from released gradients.
+        Variances of mapped rows along the directions, if odds follow from released gradients.
     slack : float
-        What rounding may add to the change of a sum, in parts of `clip`.
+        Bound on the rounding error in the change of a sum, as a fraction of `clip`.
     within : bool
         Whether rows are mapped within products: CSR rows by a matrix, or dense rows of a large fit.
     speed : ndarray of shape (d,) or None
-        Steps are made in coefficients that are these times as small along the directions: so they
-        are the square of it times as long there, for mapped rows. None for 1 along all.
+        Factors along the directions: steps are made in coefficients divided by them, so a step for
+        mapped rows is longer by their squares. None for 1 along all.
     longest : float
-        Step of one of several classes, in units of `step_size`, at most; no longer ones if below 1.
+        Bound on the step of one of several classes, in units of `step_size`; below 1, no step is
+        longer.
     """
 
     center: Any
@@ -495,9 +498,9 @@ class GeometryPlan:
 
     @property
     def deviation(self):
-        """Standard deviation that the noise of all steps gives each coefficient of the average.
+        """Standard deviation of each coefficient of the average, from the noise of all steps.
 
-        Curvature of the loss, which lowers it, is left out, and so is the constant feature.
+        The curvature of the loss, which reduces it, is ignored, and so is the constant feature.
         """
         pull = _PULLS
         before, last = np.zeros_like(pull), 1 / (1 + pull)
@@ -515,23 +518,23 @@ class GeometryPlan:
         return left if self.speed is None else left * self.speed**2
 
     def lengths(self, gradient, loss):
-        """Return how many times `step_size` the step of each class is, by the first gradient.
+        """Return the step of each class in units of `step_size`, from the first gradient.
 
         Parameters
         ----------
         gradient : ndarray of shape (n_outputs, n_coefs)
-            Released, of the mean loss, at coefficients of 0.
+            Released gradient of the mean loss at coefficients 0.
         loss : SoftmaxLoss
             Pointwise loss.
 
         Notes
         -----
-        Where the mean of p is the shares of the classes, that of diag(p) - p p' is at most
-        diag(share): the step of a class may be as long as one over its share. At first p is
-        1 / n_outputs, and no step is longer than one over that. At 0 the gradient of the constant
-        feature, which is clipped as that of a typical row, is the difference of the two. There is
-        more curvature where rows of a class lie far out: released gradients show it, and shorten
-        all steps.
+        If the mean of p equals the shares of the classes, the mean of diag(p) - p p' is at most
+        diag(share): the step of a class may be as long as the inverse of its share. At
+        coefficients 0, p is 1 / n_outputs, and no step is longer than its inverse. There the
+        gradient of the constant feature, clipped like the gradient of a typical row, is the
+        difference of p and the shares. If rows of a class lie far out, the curvature is larger:
+        released gradients show it, and shorten all steps.
         """
         if self.longest <= 1:
             return 1.0
@@ -543,12 +546,12 @@ class GeometryPlan:
         return np.clip(0.5 / np.maximum(share, even), 1.0, self.longest)[:, None]
 
     def sped(self, vector):
-        """Return coefficients for mapped rows, of those of steps; or their gradient, of the other.
+        """Map coefficients of steps to those for mapped rows, or gradients the other way.
 
         Parameters
         ----------
         vector : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
-            Coefficients that steps are made in, or a gradient: the map is symmetric.
+            Coefficients of the steps, or a gradient: the map is symmetric.
         """
         if self.speed is None:
             return vector
@@ -557,14 +560,14 @@ class GeometryPlan:
         return np.concatenate([body, vector[..., d:]], axis=-1)
 
     def original(self, coef, intercept):
-        """Return coefficients for the rows as they are, whose constant feature is `intercept`.
+        """Return coefficients for the original rows, with constant feature `intercept`.
 
         Parameters
         ----------
         coef : ndarray of shape (n_coefs,) or (n_outputs, n_coefs)
             For mapped rows.
         intercept : float
-            Constant feature of the rows as they are; 0 for none.
+            Constant feature of the original rows; 0 for none.
         """
         if not intercept:
             return applied(self.root, coef)
@@ -582,14 +585,14 @@ class GeometryPlan:
         length : float
             Step size.
         intercept : float
-            Constant feature of the rows as they are; 0 for none.
+            Constant feature of the original rows; 0 for none.
         radius : float or None
-            Bound on what `original` returns.
+            Bound on the norm of the result of `original`.
 
         Notes
         -----
-        The nearest coefficients within the bound: along a direction that mapped rows are long in
-        the bound is close, and coefficients along it give way first.
+        The result is the nearest vector within the bound. The bound is tighter along directions of
+        long mapped rows, and coefficients along these shrink first.
         """
         d, basis = len(self.scale), self.directions
         body, pull, square = coef[..., :d], np.zeros(coef.shape[-1]), np.zeros(coef.shape[-1])
@@ -625,9 +628,9 @@ def within_ellipsoid(coef, square, pull, radius):
 
     Notes
     -----
-    The point for a multiplier w is ``(1 + w M)^-1 coef``, M being the matrix of the bound. One over
-    its length increases with w, and is concave: so Newton's steps to the w where that length is
-    `radius` start at 0 and never pass it (Conn, Gould and Toint 2000, Lemma 7.3.1).
+    The point for a multiplier w is ``(1 + w M)^-1 coef``, with the matrix M of the bound. The
+    inverse of its length is increasing and concave in w. So Newton's steps from 0 to the w with
+    length `radius` never overshoot (Conn, Gould and Toint 2000, Lemma 7.3.1).
     """
 
     def length(point):
@@ -652,7 +655,7 @@ def within_ellipsoid(coef, square, pull, radius):
 
 
 def applied(matrix, coef):
-    """Return the product of coefficients with a symmetric matrix, or with a diagonal."""
+    """Return the product of coefficients and a symmetric matrix, or a diagonal."""
     return coef * matrix if matrix.ndim == 1 else coef @ matrix
 
 
@@ -670,11 +673,11 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     n_steps : int
         Number of steps, at most.
     fewer : bool
-        Whether there may be fewer, where the spread says that these are enough.
+        Whether fewer steps are allowed if the spread shows that they are enough.
     intercept : float
         Constant feature, in units of a typical row.
     radius : float, default=1.0
-        Unit of length of the spread, in that of the rows.
+        Unit of length of the spread, in units of the rows.
 
     Returns
     -------
@@ -772,7 +775,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
 
 
 def _few_steps(spread, variance, signal):
-    """Return what steps of two classes are enough, or None.
+    """Return the number and kind of steps that are enough for two classes, or None.
 
     Parameters
     ----------
@@ -792,12 +795,12 @@ def _few_steps(spread, variance, signal):
 
 
 def _slope(loss):
-    """Return the bound on the slope of a loss; 1, for targets of that length, if it has none."""
+    """Return the bound on the slope of a loss; without one 1, for targets of length 1."""
     return loss.lipschitz if loss.lipschitz < math.inf else 1.0
 
 
 def _floor(variance, most):
-    """Return the ridge under which the effective dimension is at most that."""
+    """Return the ridge with an effective dimension of at most the given one."""
     low, high = 1e-12, 1e3
     for _ in range(60):
         middle = math.sqrt(low * high)
@@ -808,14 +811,14 @@ def _floor(variance, most):
 
 @dataclass(frozen=True)
 class PreconditionedFit(Fit):
-    """A plan to release second moments, and gradients in their geometry.
+    """Plan to release second moments, and gradients in their geometry.
 
     Parameters
     ----------
     problem : Problem
         Public facts.
     moments : SecondMoments
-        What is released first.
+        First release.
     mu_moments, mu : float
         Gaussian-DP price of the moments, and of all steps.
     n_iter : int
@@ -823,13 +826,13 @@ class PreconditionedFit(Fit):
     intercept : float
         Constant feature, in units of a typical row.
     at_most : bool
-        Whether there may be fewer steps, by what the moments say.
+        Whether the moments may reduce the number of steps.
 
     Notes
     -----
-    How many steps there are is a function of the released moments, and all of them together are
-    `mu`-GDP whatever their number. So both parts compose as if it had been fixed: the second is
-    mu-GDP for every outcome of the first.
+    The number of steps is a function of the released moments, and all steps together are `mu`-GDP
+    for every number. So both parts compose as with a fixed number: the second is mu-GDP for every
+    outcome of the first.
     """
 
     moments: Any
@@ -842,7 +845,7 @@ class PreconditionedFit(Fit):
 
     @property
     def n_releases(self):
-        """The moments, and one a step, at most."""
+        """Number of releases: the moments, and at most one per step."""
         return 1 + self.n_iter
 
     def solution(self, curator, doubts=None):
@@ -878,7 +881,7 @@ class PreconditionedFit(Fit):
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
     def _say_of_nothing(self, doubts, mean, stated):
-        """Take note if the mean square of the lengths of rows is 0 but for noise that is small."""
+        """Collect a warning if the mean squared length of rows is 0 up to small noise."""
         squares = self.moments.matrices(mean)[1]
         square = squares.trace() if self.moments.full else squares.sum()
         noise = stated / self.mu_moments / self.problem.n_rows
@@ -892,7 +895,7 @@ class PreconditionedFit(Fit):
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients.
 
-        With it come the coefficients at which these were released, and they, if odds follow.
+        If odds follow from the gradients, the gradients and their points are returned too.
         """
         problem, loss = self.problem, self.problem.pointwise
         law = GaussianMechanism(self.mu / math.sqrt(plan.n_steps))

@@ -1,11 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noisy stochastic gradient descent: the clipped gradient of a secret random batch a step.
+"""Noisy stochastic gradient descent: one clipped gradient of a secret random batch per step.
 
-Batches are drawn by a coin of every row, or have a fixed size; the noise is the least that
-composed privacy loss distributions of a dominating pair allow (Zhu, Dong and Wang 2022). With
-independent draws, the printed step lengths and the last iterate it is Algorithm 1 of Bassily,
-Smith and Thakurta (2014).
+Batches are Poisson samples, or have a fixed size. The noise is the least that composed privacy
+loss distributions of a dominating pair allow (Zhu, Dong and Wang 2022). With independent draws,
+the published step lengths and the last iterate, it is Algorithm 1 of Bassily, Smith and Thakurta
+(2014).
 """
 
 import math
@@ -45,27 +45,27 @@ class SGD(Solver):
     Parameters
     ----------
     batch_size : float, default=None
-        Rows of a batch, the expected number for Poisson batches; at most the number of rows.
-        None chooses it from public quantities.
+        Number of rows of a batch, expected for Poisson batches; at most the number of rows. None
+        chooses it from public quantities.
     sampling : {"poisson", "without-replacement", "with-replacement"}, default="poisson"
-        Every row is in a batch by its own coin; or the batch is a random subset of fixed size;
-        or so many independent draws, which with the step lengths of [1]_, Algorithm 1, and the
-        last iterate is that algorithm (``batch_size=1`` and ``max_iter=n_samples**2`` is its
-        setting). Fixed sizes need more noise.
+        "poisson": every row is in a batch independently. "without-replacement": a random subset of
+        fixed size. "with-replacement": independent draws, with the step lengths and the last
+        iterate of [1]_, Algorithm 1 (its setting is ``batch_size=1`` and
+        ``max_iter=n_samples**2``). Fixed sizes need more noise.
     momentum : bool, default=True
-        Whether steps are accelerated (Nesterov). Plain ones need more of them, or longer ones.
+        Whether steps are accelerated (Nesterov). Plain steps must be more or longer.
     clipping_norm : float, default=None
-        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses
-        it from public quantities. Regressors have a `clipping_norm` of their own instead.
+        Bound on the norm of one row's gradient, for rows in units of `data_norm`. None chooses it
+        from public quantities. Not for regressors, which have their own `clipping_norm`.
     step_size : float, default=None
-        Step along the gradient of the mean loss, for rows in units of `data_norm`. None
-        chooses it, and shortens it where released gradients call for it.
+        Step along the gradient of the mean loss, for rows in units of `data_norm`. None chooses
+        it, and shortens it if released gradients show curvature.
     sparsity : int, default=None
-        For classification: public number of non-zero features that a row may have; of longer
-        rows the largest entries count. None for any number.
+        For classification: public bound on the number of non-zero features of a row; rows with
+        more keep their largest entries. None: no bound.
     intercept_scaling : float, default=None
-        Constant feature that carries the intercept, in units of `data_norm`. A small one takes
-        less of a row's gradient. None is 0.1, and 0.2 for targets.
+        Constant feature that carries the intercept, in units of `data_norm`. A small value takes a
+        smaller share of the clipped gradient. None is 0.1, and 0.2 for targets.
 
     See Also
     --------
@@ -74,8 +74,8 @@ class SGD(Solver):
 
     Notes
     -----
-    Sums are divided by the expected number of rows of a batch: the realised one is private. All
-    steps are charged before the first one.
+    Sums are divided by the expected size of a batch, because the actual size is private. All steps
+    are charged before the first one.
 
     References
     ----------
@@ -168,7 +168,7 @@ _SMALLEST_BATCH = 256
 
 @dataclass(frozen=True)
 class SgdPlan(GradientPlan):
-    """What stochastic gradient descent will do: fixed before the data are touched.
+    """Plan of stochastic gradient descent, fixed before any row is read.
 
     Parameters
     ----------
@@ -180,12 +180,12 @@ class SgdPlan(GradientPlan):
         Whether steps are accelerated.
     printed : float or None
         Diameter D over G: step t has length ``printed / sqrt(t)``, and the last iterate is
-        returned. None takes steps of `step_size`, and averages.
+        returned. None makes steps of `step_size`, and averages.
 
     Notes
     -----
-    `mu` is what as many full batches would cost; `noise` that of one released mean
-    gradient, sampling included.
+    `mu` is the price of as many full batches. `noise` is for one released mean gradient, sampling
+    included.
     """
 
     sampling: Sampling | None = None
@@ -209,18 +209,18 @@ def plan_sgd(
     Parameters
     ----------
     problem : dict
-        The arguments of `plan_gradient`; `mu` is what full batches would have.
+        The arguments of `plan_gradient`; `mu` is for full batches.
     budget : tuple (epsilon, delta, mu, priced)
-        Of everything, and what else is released: a Gaussian-DP parameter, and a tuple of
+        Total budget, and prices of the other releases: a Gaussian-DP parameter, and a tuple of
         (epsilon, delta, count).
     sampling : {"poisson", "without-replacement", "with-replacement"}
-        How batches are drawn; "with-replacement" also takes the printed step lengths.
+        How batches are drawn; "with-replacement" also uses the published step lengths.
     batch_size : float, default=None
         Expected rows of a batch. None chooses it.
     momentum : bool, default=True
         Whether steps are accelerated.
     radius : float, default=None
-        "with-replacement": radius that the printed step lengths are made for.
+        "with-replacement": radius in the published step lengths.
     longest_gradient : float, default=None
         "with-replacement": bound on the norm of a row's gradient; also the clipping norm.
 
@@ -289,17 +289,16 @@ def stochastic_gradient(gradient, shape, plan):
     Returns
     -------
     coef : ndarray of shape `shape`
-        Average of the iterates but the first; the last one for the printed step lengths.
+        Average of the later iterates; the last iterate for the published step lengths.
 
     Notes
     -----
-    Steps are those of the accelerated method (Nesterov), or plain without momentum. With
-    batches of a few hundred rows the noise is what matters, and it is the same as for full
-    batches.
+    Steps are accelerated (Nesterov), or plain without momentum. With batches of a few hundred rows
+    the privacy noise dominates, and it is the same as for full batches.
 
-    With printed step lengths this is Algorithm 1 of Bassily, Smith and Thakurta (2014):
+    With the published step lengths this is Algorithm 1 of Bassily, Smith and Thakurta (2014):
     ``eta(t) = D / sqrt(t (n^2 L^2 + p sigma^2))`` for gradients of the sum of losses, a
-    projection, and the last iterate. Only the noise is smaller than printed.
+    projection, and the last iterate. Only the noise is smaller than published.
     """
     if plan.printed is None:
         descend = accelerated_gradient if plan.momentum else gradient_descent
@@ -314,7 +313,7 @@ def stochastic_gradient(gradient, shape, plan):
 
 
 def _penalised(coef, intercept):
-    """Return 1 for the coefficients that the penalty holds, and 0 for the intercept."""
+    """Return 1 for penalised coefficients, and 0 for the intercept."""
     held = np.ones(coef.shape[-1])
     held[-1] = 0.0 if intercept else 1.0
     return held
@@ -332,7 +331,7 @@ class SgdFit(Fit):
         return self.steps.n_steps
 
     def run(self, curator):
-        """Release one gradient a step and descend along it."""
+        """Release one gradient per step and descend along it."""
         steps, loss, shape = self.steps, self.problem.pointwise, self.problem.shape
         mechanism = SampledGaussianMechanism(steps.mu_batch, steps.sampling)
         first = ClippedGradient(np.zeros(shape), loss, steps.clip)

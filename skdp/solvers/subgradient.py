@@ -2,29 +2,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Noisy projected subgradient descent, for convex losses that need not be smooth.
 
-The plan is made from public quantities before any data, and comes with a proved bound.
+The plan uses public quantities only, and has a proved error bound.
 
-Notation. n rows; each loss is convex with subgradients of norm at most L; the objective
-is their sum, plus ``l2/2 |coef|^2`` if l2 > 0, on the ball of radius R. The sum of
-subgradients is released T times with Gaussian noise of standard deviation
-``sigma = S sqrt(T) / mu``, S = L (zero-out) or 2 L (replace-one), in each of p
-coordinates, and a little more for the grid of the releases, which is counted. A step
-direction then has ``E |g|^2 <= G^2 = (n L + l2 R)^2 + p sigma^2``.
+Notation. n rows; each loss is convex with subgradients of norm at most L; the objective is their
+sum, plus ``l2/2 |coef|^2`` if l2 > 0, on the ball of radius R. The sum of subgradients is released
+T times with Gaussian noise of standard deviation ``sigma = S sqrt(T) / mu``, S = L (zero-out) or 2
+L (replace-one), in each of p coordinates, plus a small amount for the grid of the releases, which
+is included. A step direction then has ``E |g|^2 <= G^2 = (n L + l2 R)^2 + p sigma^2``.
 
 Theorem (suffix). With the step size ``2 R / (G sqrt(T))``, the average of the last
 K = ceil(T/2) iterates has an expected excess objective of at most ``3 R G / sqrt(T)``.
 
 Proof. A projected step s from w towards g obeys ``|w' - w*|^2 <= |w - w*|^2
 - 2 s <g, w - w*> + s^2 |g|^2``. Sum over the K iterates, take expectations, and use
-convexity: the mean excess is at most ``(2R)^2 / (2 s K) + s G^2 / 2``, since two points
-of the ball are at most 2R apart. With s as above and K >= T/2 that is at most
-``2 R G / sqrt(T) + R G / sqrt(T)``. Convexity again for the average.
+convexity: the mean excess is at most ``(2R)^2 / (2 s K) + s G^2 / 2``, since two points of the
+ball are at most 2R apart. With s as above and K >= T/2 that is at most ``2 R G / sqrt(T) + R G /
+sqrt(T)``. Convexity again for the average.
 
-Theorem (strong convexity). If l2 > 0, step sizes ``2 / (l2 (t + 1))``, t = 1, ..., T, and
-the average with weights proportional to t have an expected excess of at most
-``2 G^2 / (l2 (T + 1))`` (Lacoste-Julien, Schmidt and Bach 2012).
+Theorem (strong convexity). If l2 > 0, step sizes ``2 / (l2 (t + 1))``, t = 1, ..., T, and the
+average with weights proportional to t have an expected excess of at most ``2 G^2 / (l2 (T + 1))``
+(Lacoste-Julien, Schmidt and Bach 2012).
 
-The plan takes the schedule with the smaller bound.
+The plan has the schedule with the smaller bound.
 """
 
 import math
@@ -39,7 +38,7 @@ from skdp.privacy.laws.additive import GaussianMechanism
 
 @dataclass(frozen=True)
 class SubgradientPlan:
-    """What the solver will do: fixed before the data are touched.
+    """Plan of the steps, fixed before any row is read.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class SubgradientPlan:
 
     @property
     def mu_step(self):
-        """The price of one step: n_steps equal prices compose to mu."""
+        """Price of one step: n_steps equal prices compose to mu."""
         return self.mu / math.sqrt(self.n_steps)
 
     @property
@@ -117,8 +116,8 @@ def plan_subgradient(
     row_gradient_bound : float
         Bound on the norm of the subgradient of one row's loss.
     radius : float or None
-        Radius of the constraint; None, with l2 > 0 only, for the ball that has the
-        minimiser in it whatever the data.
+        Radius of the constraint. None, with l2 > 0 only, is the ball that contains the minimiser
+        for all data.
     mu : float
         Gaussian-DP budget.
     adjacency : {"replace-one", "zero-out"}
@@ -128,7 +127,7 @@ def plan_subgradient(
     n_steps : int, default=None
         Given by the user, or None to be chosen here.
     most_steps : int, default=4000
-        The choice made here is at most this.
+        Largest number chosen here.
 
     Returns
     -------

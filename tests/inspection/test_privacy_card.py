@@ -211,6 +211,17 @@ def test_a_plain_fit():
     )
 
 
+def test_a_delta_that_prints_as_another_is_listed_once():
+    model = DPMean(data_norm=1.0, delta=1e-6 - 1e-14, mechanism="gaussian").fit(X)
+    card = privacy_card(model)
+    listed = re.search(r"\| delta \| epsilon.*?\n\n", card.to_markdown(), re.DOTALL)[0]
+    deltas = re.findall(r"^\| (\d\S*) \|", listed, re.MULTILINE)
+    assert deltas == ["0", "1e-10", "1e-08", "1e-06", "1e-05", "0.0001"]
+    # that of the claim
+    table = card.to_dict()["composition"]["epsilon_at"]
+    assert {"delta": model.delta, "epsilon": model.privacy_spent_[0]} in table
+
+
 def test_a_pure_fit_does_not_speak_of_delta():
     card = facts(DPMean(mechanism="laplace", data_norm=1.0).fit(X))
     assert "(delta = 0)" in card["claim"]["sentence"]

@@ -86,6 +86,22 @@ def test_categories_that_no_row_has_are_named():
         DPHistogram(categories=["a", "y"]).fit(text)
 
 
+def test_bins_that_hold_no_row_but_at_an_end_are_told():
+    rows = np.random.default_rng(0).normal(3e5, 5e4, (2000, 2))
+    rows[:, 0] /= 1e6
+    model = DPHistogram(bins=10, bounds=(0, 1), random_state=0)
+    for other in (1.0, -1.0):
+        with pytest.warns(NoisyEstimateWarning, match=r"the last cell of feature\(s\) 1, by"):
+            model.fit(rows * [1.0, other])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        model.fit(rows[:, :1])
+        model.set_params(bins=1).fit(rows)
+        # a hundredth of the rows elsewhere
+        rows[:, 1] = np.arange(2000) < 20
+        model.set_params(bins=[0.0, 0.5, 1.0], bounds=None).fit(rows[:, 1:])
+
+
 def test_what_is_missing_has_one_message():
     pd = pytest.importorskip("pandas")
     for dtype in ("string", "category", object):

@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Local randomisers of vectors in the unit ball, made of one of unit vectors.
+"""Local randomisers of vectors in the unit ball, from a randomiser of unit vectors.
 
 `Lift` adds an entry, `Flip` reverses directions at random (Duchi, Jordan and Wainwright 2018), and
-`Product` reports direction and length separately (Bhowmick et al. 2018). Below them stands the best
-choice for a budget.
+`Product` reports direction and length separately (Bhowmick et al. 2018). The best choice for a
+budget follows below.
 """
 
 import math
@@ -53,11 +53,11 @@ class NoisyVectors(Randomiser):
     """
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         raise NotImplementedError
 
     def mean_squared_error(self, norm):
-        """Return the mean of the squared distance of a report from a vector of that norm."""
+        """Return the mean squared distance of a report from a vector of the given norm."""
         along, across = self.variances(norm)
         return along + (self.n_dims - 1) * across
 
@@ -72,13 +72,13 @@ class NoisyVectors(Randomiser):
         return self.unit.longest * LENGTH_ROUNDING
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent: those of the direction's."""
+        """Return the number of bits of a message with one report, as for the direction."""
         return self.unit.message_bits(number_bits, self.n_dims if n_entries is None else n_entries)
 
 
 @dataclass(frozen=True)
 class Lift(NoisyVectors):
-    """The vector gets one more entry, with which its length is 1.
+    """The vector with an additional entry that makes its length 1.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ class Lift(NoisyVectors):
 
     Notes
     -----
-    The report is the first d entries of that of ``(w, sqrt(1 - |w|^2))``; leaving an entry out
-    costs nothing. Covariance ``s I + (c/m - 1) w w'``, which does not depend on w at the best
-    parameters.
+    The report is the first d entries of the report of ``(w, sqrt(1 - |w|^2))``; leaving an entry
+    out costs nothing. Its covariance is ``s I + (c/m - 1) w w'``, which does not depend on w at
+    the best parameters.
     """
 
     unit: UnitRandomiser
@@ -108,15 +108,14 @@ class Lift(NoisyVectors):
         return self.unit.epsilon
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         across = self.unit.noise_variance
         return across + (self.unit.stretch - 1.0) * check_norm(norm) ** 2, across
 
     def log_law(self, reports, vector):
         """Return the logarithms of the densities of reports; see `Randomiser`.
 
-        The entry that is left out has one of two signs on a sphere, and is normal for
-        `PrivUnitG`.
+        The omitted entry has one of two signs on a sphere, and is normal for `PrivUnitG`.
         """
         (long,) = lifted(np.atleast_2d(vector))
         if isinstance(self.unit, PrivUnitG):
@@ -135,9 +134,9 @@ class Lift(NoisyVectors):
         return np.logaddexp(*sides) - math.log(2.0)
 
     def given(self, source):
-        """Draw what of a report everybody may know; see `Randomiser`.
+        """Draw the public part of a report; see `Randomiser`.
 
-        If there is anything, the entry that is left out of a report counts as known too.
+        If there is a public part, the omitted entry of a report counts as public too.
         """
         unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
@@ -155,7 +154,7 @@ class Lift(NoisyVectors):
 
 
 def lifted(rows):
-    """Return rows with one more entry, with which their length is 1."""
+    """Return rows with an additional entry that makes their length 1."""
     lengths = row_lengths(rows)
     made = np.empty((len(rows), rows.shape[1] + 1))
     made[:, :-1] = rows
@@ -170,7 +169,7 @@ def lifted(rows):
 
 @dataclass(frozen=True)
 class Flip(NoisyVectors):
-    """The direction, turned round with a probability that gives the right mean.
+    """The direction, reversed at random with the correct mean.
 
     Parameters
     ----------
@@ -179,9 +178,9 @@ class Flip(NoisyVectors):
 
     Notes
     -----
-    The report is that of ``w/|w|`` with probability ``(1 + |w|) / 2`` and of its opposite
-    otherwise (Duchi, Jordan and Wainwright 2018); of a zero vector it is that of a random
-    direction. Its length is 1/m, and the second moment ``s I + (c/m) u u'``.
+    The report is the report of ``w/|w|`` with probability ``(1 + |w|) / 2`` and of its opposite
+    otherwise (Duchi, Jordan and Wainwright 2018); a zero vector reports a random direction. Its
+    length is 1/m, and its second moment is ``s I + (c/m) u u'``.
     """
 
     unit: UnitRandomiser
@@ -197,7 +196,7 @@ class Flip(NoisyVectors):
         return self.unit.epsilon
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         across = self.unit.noise_variance
         return across + self.unit.stretch - check_norm(norm) ** 2, across
 
@@ -211,7 +210,7 @@ class Flip(NoisyVectors):
             return np.logaddexp(*(side + share for side, share in zip(sides, shares, strict=True)))
 
     def given(self, source):
-        """Draw what of a report everybody may know; see `Randomiser`."""
+        """Draw the public part of a report; see `Randomiser`."""
         unit, carried, restored = self.unit.given(source)
         if unit is self.unit:
             return super().given(source)
@@ -243,9 +242,9 @@ class Product(NoisyVectors):
 
     Notes
     -----
-    Section 4 of Bhowmick et al. (2018). The two budgets add up. With V the variance of the length
-    the second moment is ``(|w|^2 + V) (s I + (c/m) u u')``. Negative lengths occur and must
-    stay, or the mean would change. A zero vector takes a random direction.
+    Section 4 of Bhowmick et al. (2018). The two budgets add up. With variance V of the length, the
+    second moment is ``(|w|^2 + V) (s I + (c/m) u u')``. Negative lengths occur and must be kept,
+    or the mean would change. A zero vector takes a random direction.
     """
 
     unit: PrivUnit
@@ -266,7 +265,7 @@ class Product(NoisyVectors):
         return math.nextafter(self.unit.epsilon + self.grid.epsilon, math.inf)
 
     def variances(self, norm):
-        """Return the variances of a report along w and along a direction across."""
+        """Return the variances of a report along w and along an orthogonal direction."""
         norm = check_norm(norm)
         square = norm**2 + float(self.grid.variance(norm))
         across = square * self.unit.noise_variance
@@ -283,13 +282,13 @@ class Product(NoisyVectors):
         return self.bound
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent; the length is multiplied in."""
+        """Return the number of bits of a message with one report; the length is multiplied in."""
         return Randomiser.message_bits(self, number_bits, n_entries)
 
     def log_law(self, reports, vector):
         """Return the logarithms of the densities of reports; see `Randomiser`.
 
-        A length and its opposite are told apart by nothing but the direction.
+        Only the direction distinguishes a length from its opposite.
         """
         reported = row_lengths(reports) * self.unit.scale
         length = row_lengths(np.atleast_2d(vector))
@@ -326,14 +325,14 @@ def product(epsilon, n_dims, epsilon_norm, n_cells):
     n_dims : int
         Dimension of the vectors.
     epsilon_norm : float
-        The part of it that is for the length.
+        Part of the budget for the length.
     n_cells : int
         Number of equal cells of the grid of lengths.
 
     Returns
     -------
     parameters : Product
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
     """
     epsilon = check_local_epsilon(epsilon)
     if not 0.0 < epsilon_norm < epsilon:
@@ -369,14 +368,14 @@ def best_product(epsilon: float, n_dims: int, norm: float, spread: float = 0.0) 
         In [0, 1]: a public guess of the ratio of the norms to the largest norm.
     spread : float, default=0.0
         In [0, 1]. The mean error over norms from ``norm (1 - spread)`` to ``norm (1 + spread)``,
-        and at most 1, is minimised. With 0 the best grid often has a level at that very norm,
-        and is less good for others.
+        and at most 1, is minimised. With 0 the best grid often has a level at exactly this norm,
+        and is worse for other norms.
 
     Returns
     -------
     parameters : Product
-        The split is tried on a grid of fractions and then refined; for each, the best number
-        of cells is found among all that can be best.
+        The split is tried on a grid of fractions and then refined; for each split, the best number
+        of cells is found.
 
     Examples
     --------
@@ -427,7 +426,8 @@ def best_ball_randomiser(
     Returns
     -------
     parameters : Lift, Flip or Product
-        The errors at that norm are compared. Budgets too small to be split are not.
+        The one with the least error at that norm; `Product` is not compared at budgets too small
+        to split.
 
     Examples
     --------

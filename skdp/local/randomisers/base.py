@@ -1,10 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The base class of local randomisers, and the arithmetic that they share.
+"""Base class of local randomisers, and shared arithmetic.
 
-A randomiser is one frozen dataclass: its fields are public parameters, and its methods say what
-a report costs, how large it can be, and how it is drawn. Below the base classes stand the budget
-of two densities, lengths and directions of rows, and random words made into numbers, coins,
+A randomiser is one frozen dataclass: its fields are public parameters, and its methods give the
+price, the bound and the draw of a report. The base classes are followed by the budget of two
+densities, lengths and directions of rows, and conversions of random words to numbers, coins,
 positions and vectors.
 """
 
@@ -34,10 +34,10 @@ BELOW_ONE = 1.0 - 2.0**-53
 
 
 class Randomiser:
-    """Base of all local randomisers.
+    """Base class of all local randomisers.
 
     A subclass has `epsilon`, the budget of one report, and `n_dims`, the number of entries of a
-    row; it implements `bound` and `randomise`, and whatever it does otherwise than this class.
+    row; it implements `bound` and `randomise`, and overrides other methods as needed.
     """
 
     #: whether the law of reports is exact, and not only up to the rounding of floats
@@ -70,7 +70,7 @@ class Randomiser:
         bits, n_threads : Bits, int
             As for `in_chunks`.
         out : ndarray of shape (n, size), default=None
-            Takes the reports.
+            Output array for the reports.
 
         Returns
         -------
@@ -84,14 +84,14 @@ class Randomiser:
         return self.randomise
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent.
+        """Return the number of bits of a message with one report.
 
         Parameters
         ----------
         number_bits : int, default=32
-            Bits of each number that is sent.
+            Bits of each number in the message.
         n_entries : int, default=None
-            How many of the entries the receiver needs; None for all.
+            Number of entries that the receiver needs; None for all.
 
         Returns
         -------
@@ -105,14 +105,14 @@ class Randomiser:
         Parameters
         ----------
         reports : ndarray of shape (n, size)
-            Reports, of whatever vector.
+            Reports of any vector.
         vector : ndarray of shape (size,)
-            What is reported, as for `report`.
+            Reported vector, as for `report`.
 
         Returns
         -------
         log_law : ndarray of shape (n,)
-            The constants do not depend on the vector. NaN where there is no closed form.
+            Logarithms up to constants that do not depend on the vector. NaN without a closed form.
         """
         return np.full(len(reports), np.nan)
 
@@ -122,7 +122,7 @@ class Randomiser:
         Parameters
         ----------
         reports : ndarray of shape (n, size)
-            Reports, of whatever vector.
+            Reports of any vector.
         first, second : ndarray of shape (size,)
             The vectors.
 
@@ -133,7 +133,7 @@ class Randomiser:
         return self.log_law(reports, first) - self.log_law(reports, second)
 
     def given(self, source):
-        """Draw what of a report everybody may know, such as a rotation; return what is left.
+        """Draw the public part of a report, such as a rotation; return the rest.
 
         Parameters
         ----------
@@ -143,16 +143,16 @@ class Randomiser:
         Returns
         -------
         randomiser : Randomiser
-            Makes the rest of a report, and knows its law.
+            Randomiser of the rest of a report, with its law.
         carried : callable
-            Maps vectors, as an array of shape (n, size), to those of which it reports.
+            Maps vectors, as an array of shape (n, size), to the vectors that it reports.
         restored : callable
-            Maps what it reports, an array of as many entries, to whole reports.
+            Maps its reports, an array of the same number of entries, to whole reports.
         """
         return self, np.asarray, np.asarray
 
     def packed(self, report, grid):
-        """Return one report as bytes, as many as `message_bits` says: whole steps of a grid.
+        """Return one report as bytes, in whole steps of a grid; `message_bits` has their number.
 
         Parameters
         ----------
@@ -164,18 +164,18 @@ class Randomiser:
         Returns
         -------
         message : bytes
-            Of a length that only public parameters decide. By default integers of 32 bits, or of
-            64 in more than about four million dimensions; the least byte comes first.
+            Message with a length that depends only on public parameters. By default integers of 32
+            bits, or of 64 in more than about four million dimensions; the least byte comes first.
         """
         return np.rint(report / grid).astype(self._steps(grid)).tobytes()
 
     def unpacked(self, message, grid):
-        """Return the report that bytes are of.
+        """Return the report from its bytes.
 
         Parameters
         ----------
         message : bytes
-            From anybody.
+            Data from any source.
         grid : float
             As for `packed`.
 
@@ -186,7 +186,7 @@ class Randomiser:
         Raises
         ------
         ValueError
-            If no report is packed like that.
+            If the bytes are not a packed report.
         """
         kind = self._steps(grid)
         check_packed(len(message) == kind.itemsize * self.size)
@@ -207,9 +207,9 @@ class Randomiser:
         Parameters
         ----------
         vectors : ndarray of float64, shape (n_rows, size)
-            Rows in the randomiser's domain: unit vectors, vectors of the unit ball, entries
-            from -1 to 1, or one number between the first and the last level of a grid. Rows
-            outside are moved into it; those without a direction take one that is uniform.
+            Rows in the randomiser's domain: unit vectors, vectors of the unit ball, entries from
+            -1 to 1, or one number between the first and the last level of a grid. Rows outside are
+            moved into it; rows without a direction get a uniform one.
         source : Variates or Bits
             Source of random words.
         n_threads : int, default=1
@@ -218,12 +218,12 @@ class Randomiser:
         Returns
         -------
         reports : ndarray of float64, shape (n_rows, size)
-            Independent of each other, but for the rotation that reports by `ProjUnit` share.
+            Independent reports, except for the shared rotation of `ProjUnit`.
 
         Raises
         ------
         ValueError
-            If the shape is not that of the randomiser.
+            If the shape is not the shape of the randomiser.
         """
         bits, vectors = bits_of(source), np.asarray(vectors, dtype=np.float64)
         if vectors.ndim != 2 or vectors.shape[1] != self.size:
@@ -237,7 +237,7 @@ class Randomiser:
 
 
 class UnitRandomiser(Randomiser):
-    """Base of the randomisers of unit vectors, of which `Lift` and `Flip` are made.
+    """Base class of randomisers of unit vectors, the parts of `Lift` and `Flip`.
 
     A subclass implements `directions`, and has the `noise_variance` of a report across its
     vector and the `stretch`, by which its second moment along the vector is larger.
@@ -253,8 +253,7 @@ class UnitRandomiser(Randomiser):
         Parameters
         ----------
         vectors : ndarray of shape (n, d)
-            Rows of which the directions are reported. A row without one takes a direction that
-            is uniform.
+            Rows, for their directions. A row without a direction gets a uniform one.
         bits, n_threads : Bits, int
             As for `in_chunks`.
         out : ndarray of shape (n, size), default=None

@@ -111,15 +111,15 @@ def heads_tail(k, n):
 
 @dataclass(frozen=True)
 class PrivUnitCube(TwoDensities, Randomiser):
-    """Parameters of PrivUnit on the cube, and what follows from them.
+    """PrivUnit on the cube: parameters and their consequences.
 
     Parameters
     ----------
     n_dims : int
         Number of entries of the rows u, each in [-1, 1].
     threshold : int
-        Number of entries that a report from the cap shares with the corner, at least; more
-        than half of `n_dims`.
+        Least number of entries that a report from the cap shares with the corner; more than half
+        of `n_dims`.
     p : float
         Probability that the report is drawn from the cap, greater than the cap's share q of
         all corners. It may be less than 1/2.
@@ -131,9 +131,9 @@ class PrivUnitCube(TwoDensities, Randomiser):
     it, or from the others, and the report is Z = V/m.
 
     The rounding is a part of the channel and does not weaken it: given the corner, the
-    probabilities of V are p/q and (1-p)/(1-q) times the uniform ones, whatever the corner is,
-    so epsilon is ``logit p - logit q``. All numbers are discrete. The sufficient condition
-    (20) of Bhowmick et al. (2018) is false: it needs kappa + 1 where kappa stands.
+    probabilities of V are p/q and (1-p)/(1-q) times the uniform ones, whatever the corner is, so
+    epsilon is ``logit p - logit q``. All numbers are discrete. The sufficient condition (20) of
+    Bhowmick et al. (2018) is false: it needs kappa + 1 in place of kappa.
 
     With L heads among d fair coins, ``q = P(L >= T)`` and ``h = E[(2L/d - 1) 1(L >= T)] =
     C(d-1, T-1) / 2^d``; so the mean of V is m times the corner for ``m = h (p-q) / (q (1-q))``.
@@ -166,20 +166,20 @@ class PrivUnitCube(TwoDensities, Randomiser):
 
     @cached_property
     def scale(self):
-        """The number m by which reports are divided."""
+        """Divisor m of reports."""
         q = math.exp(self.log_q)
         ratio = math.exp(_log_mean(self.threshold, self.n_dims) - self.log_q)
         return min(1.0, ratio * (self.p - q) / (1.0 - q))
 
     @property
     def cosine(self):
-        """What takes the place of the cosine of a cap of the sphere, ``(2T-d-1) / (d-1)``."""
+        """Counterpart of the cosine of a cap of the sphere, ``(2T-d-1) / (d-1)``."""
         if self.n_dims == 1:
             return self.scale
         return (2 * self.threshold - self.n_dims - 1) / (self.n_dims - 1)
 
     def variance(self, entry):
-        """Return the variance of an entry of the report, given that of the row.
+        """Return the variance of an entry of the report, given the entry of the row.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ def optimal_privunit_cube(epsilon: float, n_dims: int) -> PrivUnitCube:
     Returns
     -------
     parameters : PrivUnitCube
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

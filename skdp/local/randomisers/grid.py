@@ -379,7 +379,7 @@ def scalar_grid(levels: ArrayLike, epsilon: float) -> ScalarGrid:
     Returns
     -------
     parameters : ScalarGrid
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Examples
     --------

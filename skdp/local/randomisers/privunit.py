@@ -47,7 +47,7 @@ from skdp.privacy.kernel.accounting import check_epsilon
 
 @dataclass(frozen=True)
 class PrivUnit(TwoDensities, UnitRandomiser):
-    """Parameters of PrivUnit, and what follows from them.
+    """PrivUnit: parameters and their consequences.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def optimal_privunit(epsilon: float, n_dims: int) -> PrivUnit:
     Returns
     -------
     parameters : PrivUnit
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

@@ -39,7 +39,7 @@ def log_density(t):
 
 @dataclass(frozen=True)
 class PrivUnitG(TwoDensities, UnitRandomiser):
-    """Parameters of PrivUnitG, and what follows from them, in all dimensions.
+    """PrivUnitG: parameters and their consequences, for all dimensions.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class PrivUnitG(TwoDensities, UnitRandomiser):
 
     @cached_property
     def scale(self):
-        """The number m by which reports are divided."""
+        """Divisor m of reports."""
         q = math.exp(self.log_q)
         return (self.p - q) / (1.0 - q) / mills(self.threshold)
 
@@ -169,7 +169,7 @@ def optimal_privunit_gaussian(epsilon: float, n_dims: int | None = None) -> Priv
     Returns
     -------
     parameters : PrivUnitG
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

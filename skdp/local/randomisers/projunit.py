@@ -79,26 +79,26 @@ def _check_rotation(rotation):
 
 @dataclass(frozen=True)
 class ProjUnit(UnitRandomiser):
-    """Parameters of ProjUnit, and what follows from them.
+    """ProjUnit: parameters and their consequences.
 
     Parameters
     ----------
     n_dims : int
         Dimension d of the unit vectors.
     unit : PrivUnit
-        Parameters for the k entries that are kept.
+        Parameters for the k kept entries.
     rotation : {"haar", "hadamard"}, default="haar"
-        A uniformly random rotation, or random signs followed by Hadamard's matrix. The second
-        is fast. Vectors are then filled up with zeros to a power of two, which takes the place
-        of d in what follows, and only the first d entries of a report count.
+        A uniformly random rotation, or random signs followed by Hadamard's matrix. The second is
+        fast. Vectors are then padded with zeros to a power of two, which replaces d below, and
+        only the first d entries of a report count.
 
     Notes
     -----
     The sender draws a rotation, keeps k entries of the rotated vector, makes their length 1 and
     reports them by PrivUnit; the seed of the rotation is public and independent of the data, so
-    the budget is that of `unit`. The receiver rotates back. With W the kept rows times
-    ``sqrt(d/k)`` the mean of ``W' W u / |W u|`` is C u, C being `projection_factor`, so that
-    ``Z = W' V / (m C)`` is unbiased; printed versions leave C out (Asi et al. 2023).
+    the budget is the budget of `unit`. The receiver rotates back. With W the kept rows times
+    ``sqrt(d/k)`` the mean of ``W' W u / |W u|`` is C u with `projection_factor` C, so ``Z = W' V /
+    (m C)`` is unbiased; published versions leave C out (Asi et al. 2023).
 
     ``|W' v|^2 = (d/k) |v|^2``, so Z has the constant length ``sqrt(d/k) / (m C)``. Let the second
     moment of V/m be ``s I + t x x'``. That of Z is s times ``E[W' W] = I``, plus t times the one
@@ -121,12 +121,12 @@ class ProjUnit(UnitRandomiser):
 
     @property
     def n_rotated(self):
-        """Number of entries of a vector when it is rotated."""
+        """Number of entries of a rotated vector."""
         return self.n_dims if self.rotation == "haar" else 1 << (self.n_dims - 1).bit_length()
 
     @property
     def n_kept(self):
-        """Number of entries that are kept."""
+        """Number of kept entries."""
         return self.unit.n_dims
 
     @property
@@ -136,7 +136,7 @@ class ProjUnit(UnitRandomiser):
 
     @property
     def scale(self):
-        """The number by which reports are divided, after ``W'``."""
+        """Divisor of reports, after ``W'``."""
         return self.unit.scale * projection_factor(self.n_rotated, self.n_kept)
 
     @property
@@ -174,16 +174,16 @@ class ProjUnit(UnitRandomiser):
         return math.sqrt(self.n_rotated / self.n_kept) / self.scale * LENGTH_ROUNDING
 
     def message_bits(self, number_bits=32, n_entries=None, seed_bits=128):
-        """Return how many bits a report takes when it is sent.
+        """Return the number of bits of a message with one report.
 
         Parameters
         ----------
         number_bits : int, default=32
-            Bits of each number that is sent.
+            Bits of each number in the message.
         n_entries : int, default=None
-            Ignored: the receiver rotates back, and needs all that is sent.
+            Ignored: the receiver rotates back, and needs the whole message.
         seed_bits : int, default=128
-            Bits of the seed of the rotation; 0 if all senders use one that is known.
+            Bits of the seed of the rotation; 0 if all senders use a known one.
 
         Returns
         -------
@@ -192,10 +192,10 @@ class ProjUnit(UnitRandomiser):
         return self.n_kept * number_bits + seed_bits
 
     def given(self, source):
-        """Draw a rotation and the entries that are kept; of these `unit` reports. See `Randomiser`.
+        """Draw a rotation and the kept entries, which `unit` reports; see `Randomiser`.
 
-        Neither depends on a vector. Given both, the report is one of `unit` and nothing else. From
-        the same words another machine makes the same ones, but for the rounding of "haar".
+        Neither depends on a vector. Given both, the report is a report of `unit`. The same words
+        give the same result on other machines, up to the rounding of "haar".
         """
         bits, wide, k = bits_of(source), self.n_rotated, self.n_kept
         rotation = make_rotation(self, bits)
@@ -226,14 +226,14 @@ class ProjUnit(UnitRandomiser):
         Parameters
         ----------
         vectors : ndarray of shape (n, d)
-            Rows of which the directions are reported. A row without one takes a direction that
-            is uniform among those that are kept.
+            Rows, for their directions. A row without a direction gets a uniform one among the kept
+            ones.
         bits, n_threads : Bits, int
             As for `in_chunks`.
         out : ndarray of shape (n, d), default=None
-            Takes the reports.
+            Output array for the reports.
         rotation : DenseRotation or HadamardRotation, default=None
-            What `make_rotation` returned; None to make a fresh one.
+            Result of `make_rotation`; None for a fresh one.
 
         Returns
         -------
@@ -284,7 +284,7 @@ def projunit(
     Returns
     -------
     parameters : ProjUnit
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def projunit(
 def smallest_projunit(
     epsilon: float, n_dims: int, loss: float = 0.01, rotation: Literal["haar", "hadamard"] = "haar"
 ) -> ProjUnit:
-    """Return the `ProjUnit` of the shortest reports that are nearly as good as PrivUnit's.
+    """Return the `ProjUnit` with the shortest reports nearly as accurate as PrivUnit.
 
     Parameters
     ----------
@@ -310,15 +310,14 @@ def smallest_projunit(
     n_dims : int
         Dimension of the unit vectors.
     loss : float, default=0.01
-        By what fraction the mean squared error may be above that of PrivUnit.
+        Allowed relative increase of the mean squared error over PrivUnit.
     rotation : {"haar", "hadamard"}, default="haar"
         As for `ProjUnit`.
 
     Returns
     -------
     parameters : ProjUnit
-        The error falls with the number of entries that are kept, so bisection finds the
-        smallest number.
+        Parameters by bisection: the error falls with the number of kept entries.
 
     Examples
     --------
@@ -419,7 +418,7 @@ class DenseRotation:
         return self.there(rows)[:, kept]
 
     def back_from(self, parts, kept):
-        """Return rows of zeros but for the entries at some positions, rotated back."""
+        """Return rows with entries at some positions and zeros elsewhere, rotated back."""
         padded = np.zeros((len(parts), len(self.matrix)))
         padded[:, kept] = parts
         return self.back(padded)
@@ -432,7 +431,7 @@ class HadamardRotation:
     Parameters
     ----------
     signs : ndarray of shape (wide,)
-        1 or -1; of a length that is a power of two.
+        Signs 1 or -1; the length is a power of two.
 
     Notes
     -----
@@ -465,7 +464,7 @@ class HadamardRotation:
         return made
 
     def back_from(self, parts, kept):
-        """Return rows of zeros but for the entries at some positions, rotated back."""
+        """Return rows with entries at some positions and zeros elsewhere, rotated back."""
         high, low = self._split(kept)
         first, last = np.divmod(kept, low)
         # positions in order of their last bits, of which some may have the same

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The query for one report of every row, and the vectors that rows report of themselves."""
+"""Query for one report of every row, and vectors of the rows themselves."""
 
 import math
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ _AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class LocalReports:
-    """One report of every row: an unbiased, randomised version of a vector made of the row.
+    """One report of every row: an unbiased, randomised version of a vector of the row.
 
     Parameters
     ----------
     what : object
-        Which vector: it has a `name`, and ``vectors(chunk)`` returns an ndarray of a row for
-        every row of a chunk, computed from that row and public numbers alone. A null row has
-        the vector of zeros.
+        Kind of vector, with a `name`. Its ``vectors(chunk)`` returns an ndarray with one row for
+        every row of a chunk, computed from that row and public numbers only. A null row has the
+        vector of zeros.
     randomiser : Randomiser
-        Makes the reports. Vectors outside of its domain are brought into it.
+        Randomiser of reports. Vectors outside of its domain are moved into it.
     by_content : bool, default=False
-        Whether seeded noise is a function of the seed and the row, whatever rows come before.
-        Without a seed this changes nothing.
+        Whether seeded noise is a function of the seed and the row, independent of earlier rows. No
+        effect without a seed.
 
     Notes
     -----
-    A row meets only its own draws, so that neighbours that differ in one row have the same law
-    of all other reports.
+    A row uses only its own draws, so neighbours that differ in one row have the same law of all
+    other reports.
     """
 
     what: Any
@@ -43,7 +43,7 @@ class LocalReports:
 
     @property
     def name(self):
-        """What the statistic is."""
+        """Name of the statistic."""
         return f"reports of {self.what.name} by {type(self.randomiser).__name__}"
 
     @property
@@ -53,7 +53,7 @@ class LocalReports:
 
     @property
     def idealised(self):
-        """Whether the draws are floats that only come close to real numbers."""
+        """Whether the draws are floats that approximate real numbers."""
         return not self.randomiser.exact
 
     def sensitivity(self, adjacency, n_rows):
@@ -82,7 +82,7 @@ class LocalReports:
         return made[:first]
 
     def _blocks(self, rows):
-        """Yield the vectors of several chunks at a time, so that threads have enough to do."""
+        """Yield the vectors of several chunks at a time, as work for all threads."""
         # one by one: what the vectors of a chunk are does not depend on the others
         waiting, n_entries = [], 0
         for chunk in rows.chunks:

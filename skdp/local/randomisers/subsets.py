@@ -41,20 +41,20 @@ class CategorySubsets(Randomiser):
     sizes : tuple of int
         Number of categories of every feature, at least 2.
     widths : tuple of int
-        How many of them are named, at most half.
+        Number of named categories, at most half.
     chances : tuple of float
-        Probability that the own category is among these, above the share of those named.
+        Probability of naming the own category, above the share of named categories.
     asked : int
-        For how many features, drawn at random, a row names categories.
+        Number of random features on which a row reports.
 
     Notes
     -----
     A row is the indicator of a category of each feature, one feature after the other; a report is
-    that of the named ones, and zero for features that were not drawn. Of k categories w are
-    named. A subset that holds the row's own one has probability ``p / C(k-1, w-1)``, another one
-    ``(1-p) / C(k-1, w)``: the logarithm of the ratio is ``logit p - logit (w/k)``. A row
-    without a category takes one at random. Which features are drawn does not depend on the row,
-    so that the budget is that of the `asked` dearest ones.
+    the indicator of the named ones, and zero for features that were not drawn. Of k categories w
+    are named. A subset with the row's own category has probability ``p / C(k-1, w-1)``, another
+    one ``(1-p) / C(k-1, w)``: the logarithm of the ratio is ``logit p - logit (w/k)``. A row
+    without a category takes one at random. The draw of features does not depend on the row, so the
+    budget is the budget of the `asked` features with the largest prices.
     """
 
     sizes: tuple[int, ...]
@@ -103,23 +103,23 @@ class CategorySubsets(Randomiser):
 
     @property
     def others(self):
-        """Probability that a category is named that is not the row's own, for every feature."""
+        """Probability of naming a category other than the row's own, for every feature."""
         parts = zip(self.sizes, self.widths, self.chances, strict=True)
         return [(w - p) / (k - 1) for k, w, p in parts]
 
     def message_bits(self, number_bits=32, n_entries=None):
-        """Return how many bits a report takes when it is sent: names, or one a category."""
+        """Return the number of bits of a message with one report: names, or one per category."""
         width, most = self._listed
         return min(width * most, self.n_dims) if n_entries is None else n_entries
 
     @cached_property
     def _listed(self):
-        """Bits of a name in a list, and how many names there may be."""
+        """Bits of a name in a list, and largest number of names."""
         most = sum(sorted(self.widths)[-self.asked :])
         return (self.n_dims - 1).bit_length(), most
 
     def packed(self, report, grid):
-        """Return one report as bytes: a bit a category, or the names if these take fewer bits."""
+        """Return one report as bytes: one bit per category, or the names if these are shorter."""
         width, most = self._listed
         if width * most >= self.n_dims:
             return pack_numbers(report > 0.5, 1)
@@ -161,7 +161,7 @@ class CategorySubsets(Randomiser):
 
         Notes
         -----
-        Every row takes as many words, whatever it is. Coins, positions and subsets are exact.
+        Every row uses the same number of words. Coins, positions and subsets are exact.
         """
         n_rows = len(vectors)
         out = np.empty(vectors.shape) if out is None else out
@@ -182,27 +182,28 @@ class CategorySubsets(Randomiser):
         return out
 
     def _drawn(self, n_rows, bits, n_threads):
-        """Return which features every row is asked for."""
+        """Return the features of every row's report."""
         d = len(self.sizes)
         if self.asked == d:
             return np.ones((n_rows, d), dtype=bool)
         return chosen_subsets(np.full(n_rows, self.asked), d, bits, n_threads)
 
     def estimates(self, counts):
-        """Return unbiased frequencies, and what is known of their errors.
+        """Return unbiased frequencies and their errors.
 
         Parameters
         ----------
         counts : ndarray of shape (n_dims,)
-            How many reports name each category.
+            Number of reports that name each category.
 
         Returns
         -------
         frequencies, errors : list of ndarray
             For every feature the frequencies, and their standard errors, which cover the noise and
-            the sampling of rows. Without a report all are alike, and the errors infinite.
+            the sampling of rows. Without reports all frequencies are equal, and the errors
+            infinite.
         n_reports : ndarray of shape (n_features,)
-            How many reports tell of each feature.
+            Number of reports on each feature.
         """
         frequencies, errors, n_reports = [], [], []
         parts = zip(self.columns, self.widths, self.chances, self.others, strict=True)
@@ -227,8 +228,8 @@ class CategorySubsets(Randomiser):
         Returns
         -------
         errors : list of float
-            Summed over the categories. That of the noise is the same for all frequencies; that of
-            drawing features is for equal frequencies, where it is largest.
+            Errors summed over the categories. The part of the noise is the same for all
+            frequencies; the part of the draw of features is for equal frequencies, the worst case.
         """
         rare = len(self.sizes) / self.asked
         parts = zip(self.sizes, self.chances, self.others, strict=True)
@@ -239,7 +240,7 @@ class CategorySubsets(Randomiser):
 
 
 def chosen_subsets(sizes, n_dims, bits, n_threads=1):
-    """Return subsets of given sizes, each uniform among those, a bool array (n, n_dims)."""
+    """Return uniform subsets of given sizes, a bool array (n, n_dims)."""
     chosen = np.empty((len(sizes), n_dims), dtype=bool)
     sizes = np.asarray(sizes, dtype=np.int64)
 
@@ -264,7 +265,7 @@ def best_subsets(epsilon, sizes):
     Returns
     -------
     randomiser : CategorySubsets
-        Its `epsilon` is at most what was asked for.
+        Randomiser with an `epsilon` of at most the budget.
 
     Notes
     -----

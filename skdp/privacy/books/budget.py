@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""A privacy budget that several fits share."""
+"""Privacy budgets shared by several fits."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -44,7 +44,7 @@ _DEFAULTS = ("sum", "replace-one", "row", None)
 
 
 def budget_text(terms: BudgetTerms, path: str | None, state: Iterable[str]) -> str:
-    """Return a budget on one line: what it allows, and what has become of it."""
+    """Return a budget on one line: its limits and what was spent."""
     facts = {**terms._asdict(), "path": path}
     shown = [f"{k}={v!r}" for k, v in facts.items() if v not in _DEFAULTS]
     return f"PrivacyBudget({', '.join([*shown, *state])})"
@@ -72,7 +72,7 @@ SPEND = {
 
 
 def spend_rows(budget: "PrivacyBudget", by: str) -> list[list[Any]]:
-    """Return the rows of a table of what was spent, as the views of a database have them."""
+    """Return the rows of a table of spending, as in the views of a database."""
     state = budget._chain.read()
     charges = state.charges()
     if by == "charge":
@@ -97,12 +97,12 @@ def _sums(charges: Collection[Charge]) -> list[Any]:
 
 
 def heads_of(source: Any) -> tuple[str, ...]:
-    """Return the heads that a fit left with what it fitted.
+    """Return the heads of the charges of a fit.
 
     Parameters
     ----------
     source : str, Charge, Ledger or estimator
-        A head itself, or what has one: a charge, a ledger, a fitted estimator or pipeline.
+        A head, or an object with one: a charge, a ledger, a fitted estimator or pipeline.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def heads_of(source: Any) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If there is none: it was not fitted, or was charged to no budget.
+        If there is none: not fitted, or not charged to a budget.
     """
     if isinstance(source, str | Charge):
         found: tuple[str, ...] = (source if isinstance(source, str) else source.head,)
@@ -133,7 +133,7 @@ def heads_of(source: Any) -> tuple[str, ...]:
 
 
 def _all_held(state: ChainState, sources: Any) -> bool:
-    """Return whether a chain has the charges of all of some sources."""
+    """Return whether a chain has the charges of all given sources."""
     one = isinstance(sources, str | Charge | Record) or not isinstance(sources, list | tuple)
     for source in [sources] if one else sources:
         seen = [Seen.of(head) for head in heads_of(source)]
@@ -145,51 +145,50 @@ def _all_held(state: ChainState, sources: Any) -> bool:
 
 
 def store_for(path: Any) -> FileStore | PostgresStore:
-    """Return the store that a path or a URL names, or raise a ValueError."""
+    """Return the store at a path or URL, or raise a ValueError."""
     path = os.fspath(path) if isinstance(path, os.PathLike) else path
     return PostgresStore(path) if is_url(path) else FileStore(full_path(path))
 
 
 class PrivacyBudget:
-    """A privacy budget that several fits share: a fit that would exceed it reads no row.
+    """A privacy budget shared by several fits; a fit that would exceed it reads no row.
 
-    Give the same object to the `budget` of any number of estimators. Each fit is charged its
-    whole price at once, before it reads a row, and nothing is ever given back. It is a privacy
-    filter (:ref:`odometers-and-filters`).
+    Pass the same object as `budget` to any number of estimators. Each fit is charged its whole
+    price at once, before it reads a row, and there are no refunds. It is a privacy filter
+    (:ref:`odometers-and-filters`).
 
     Parameters
     ----------
     epsilon : float
-        What all fits may spend together: in nats, greater than 0.
+        Total epsilon for all fits, in nats, greater than 0.
     delta : float, default=0.0
-        The same as a probability, in [0, 1); greater than 0 for ``composition="gaussian"``.
+        Total delta for all fits, in [0, 1); greater than 0 for ``composition="gaussian"``.
     composition : {"sum", "gaussian"}, default="sum"
-        How prices add up. "sum": the sums of epsilon and of delta stay within the totals.
-        "gaussian": half of `delta` is set aside, with which `epsilon` is a Gaussian-DP
-        parameter mu; squares of the parameters of fits stay within its square, and the other
-        half of `delta` is for fits on random batches or with thresholds. Better for many fits.
+        Rule of addition of prices. "sum": the sums of epsilon and of delta stay within the totals.
+        "gaussian": half of `delta` is reserved, and converts `epsilon` to a Gaussian-DP parameter
+        mu. The sum of the squared parameters of fits stays within its square, and the other half
+        of `delta` is for fits on random batches or with thresholds. Better for many fits.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Fits with another adjacency are refused; local reports
-        count under either.
+        Relation of neighbouring data sets. Fits with another adjacency are refused; local reports
+        count under any adjacency.
     unit : {"row", "group"}, default="row"
-        What is protected: one row, or all rows of one group: a person, a client.
+        Protected unit: one row, or all rows of one group, such as a person or a client.
     path : str or path-like, default=None
-        A file, to share the budget between processes, and with later sessions, or the URL of a
+        A file, to share the budget between processes and with later sessions; or the URL of a
         PostgreSQL database, ``"postgresql://user@host/database?budget=name"``, for several
-        machines (:ref:`budgets-server`); it is made if it is not there. None keeps the budget in
-        memory, for the threads of this process.
+        machines (:ref:`budgets-server`). It is created if it does not exist. None keeps the budget
+        in memory, for the threads of this process.
     head : str, Charge, Ledger, fitted estimator, or list of these, default=None
-        What earlier fits were left with. The file (or database) must exist then, and hold their
-        charges: one that was put back, edited or replaced since does not. None accepts what is
-        found.
+        Heads of earlier fits. Then the file (or database) must exist and contain their charges; a
+        file that was restored, edited or replaced since then does not. None accepts any file.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
     BudgetError
-        If the file or database holds a budget with other numbers, is unusable, or lacks a charge
-        of `head`; or if psycopg is missing.
+        If the file or database contains a budget with other parameters, is unusable, or lacks a
+        charge of `head`; or if psycopg is missing.
 
     See Also
     --------
@@ -197,26 +196,25 @@ class PrivacyBudget:
 
     Notes
     -----
-    `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so that every copy
-    of an estimator shares it. With `path` it can be pickled: only the path and the identity of
-    the file travel, with what was seen of it last, and of a URL all but the password. Without,
-    pickling raises.
+    `copy`, `deepcopy` and scikit-learn's `clone` return the object itself, so every copy of an
+    estimator shares it. With `path` it can be pickled: the pickle has the path, the identity of
+    the file and the last known head, and a URL without its password. Without `path`, pickling
+    raises.
 
-    *Charges form a chain.* Each has a hash of the terms of the budget and of all charges up to
-    it. At every use all of them are read and checked, and what was spent is their sum, added up
-    anew: no total is stored. An object remembers the last charge that it saw, and refuses a chain
-    without it. Every fit keeps the head of the chain in ``ledger_.budget_heads``, so that any
-    model shows later (`head`, `contains`) that the file was put back to an earlier state. What
-    nobody has seen can be cut off unnoticed, and whoever controls the file and all models can
-    make up another chain: there is no secret in it.
+    *Charges form a chain.* Each has a hash of the terms of the budget and of all charges up to it.
+    At every use all charges are read and checked, and the price spent is computed as their sum: no
+    total is stored. An object remembers its last known charge, and refuses a chain without it.
+    Every fit keeps the head of the chain in ``ledger_.budget_heads``, so any model can reveal
+    later (`head`, `contains`) that the file was restored to an earlier state. Charges that nobody
+    has seen can be removed unnoticed, and anybody who controls the file and all models can forge
+    another chain: it contains no secret.
 
-    Two fits with one seed share their noise: the second one is refused. Give every seeded fit a
-    seed of its own, or none.
+    Two fits with one seed share their noise: the second one is refused. Give every seeded fit its
+    own seed.
 
-    *Privacy.* What all fits release together is (epsilon, delta)-differentially private, also
-    where each fit, and its price, is chosen after looking at the results of those before:
-    Proposition 74 of the :ref:`proofs <proofs_selection>` for both rules. Prices count as the
-    decimals that Python prints for them.
+    *Privacy.* All fits together are (epsilon, delta)-differentially private, even if each fit and
+    its price depend on the results of earlier fits: Proposition 74 of the :ref:`proofs
+    <proofs_selection>` for both rules. Prices are counted as the decimals printed by Python.
 
     References
     ----------
@@ -279,7 +277,7 @@ class PrivacyBudget:
         return self
 
     def _found(self, store: BudgetStore, head: Any) -> BudgetTerms:
-        """Take over what is found in a store, if it holds the charges of a head."""
+        """Adopt the contents of a store, if it has the charges of a head."""
         chain = Chain(store)
         state = chain.read()
         if head is not None and not _all_held(state, head):
@@ -294,19 +292,19 @@ class PrivacyBudget:
     def open(
         cls, path: str | os.PathLike[str] | BudgetStore, *, head: Any = None
     ) -> "PrivacyBudget":
-        """Return the budget of a file or a database that exists; none is ever made.
+        """Return the budget of an existing file or database; none is created.
 
         Parameters
         ----------
         path : str, path-like or BudgetStore
-            The file, the URL, or what else keeps the chain of charges.
+            The file, the URL, or another store of the chain of charges.
         head : str, Charge, Ledger, fitted estimator, or list of these, default=None
-            What earlier fits were left with: the file must hold their charges.
+            Heads of earlier fits; the file must contain their charges.
 
         Returns
         -------
         budget : PrivacyBudget
-            With the numbers that are in the file.
+            Budget with the parameters in the file.
 
         Raises
         ------
@@ -328,25 +326,25 @@ class PrivacyBudget:
         label: str = "",
         stream: str | None = None,
     ) -> Charge:
-        """Take a price from the budget, or raise and take nothing.
+        """Charge a price to the budget, or raise without a charge.
 
         Parameters
         ----------
         epsilon, delta : float
-            The price of a whole fit.
+            Price of a whole fit.
         mu : float, default=None
-            A Gaussian-DP parameter that the fit has as well; None if it has none.
+            Gaussian-DP parameter of the fit, if any.
         adjacency, unit : str
-            What the price is relative to.
+            Adjacency and unit of the price.
         label : str, default=""
-            Who is charged.
+            Name of the charged estimator.
         stream : str, default=None
             Identity of the seeded noise of the fit; None for noise of the operating system.
 
         Returns
         -------
         charge : Charge
-            What has been recorded; in a file or a database it is on the disk by now.
+            Recorded charge; for a file or a database it is already on the disk.
 
         Raises
         ------
@@ -354,8 +352,8 @@ class PrivacyBudget:
             If a number is out of range.
         BudgetError
             If less is left, if adjacency or unit differ, if a fit with the same seeded noise was
-            charged before, or if the file is unusable, was put back to an earlier state, or was
-            edited. If a database is lost while the charge is on its way to it, and for half a
+            charged before, or if the file is unusable, was restored to an earlier state, or was
+            edited. If the connection to a database is lost during the charge for more than half a
             minute, the charge may count as spent, and the error says so.
         """
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
@@ -375,23 +373,23 @@ class PrivacyBudget:
     def check(
         self, epsilon: float | None = None, delta: float = 0.0, *, stream: str | None = None
     ) -> None:
-        """Raise if a charge is certain to be refused; nothing is recorded, or set aside.
+        """Raise if a charge is certain to be refused; nothing is recorded or reserved.
 
         Parameters
         ----------
         epsilon : float, default=None
-            The epsilon of the charge; None if it is not known yet.
+            Epsilon of the charge; None if it is not known yet.
         delta : float, default=0.0
-            The least that its delta can be.
+            Lower bound on its delta.
         stream : str, default=None
             Identity of its noise, if that is seeded.
 
         Raises
         ------
         BudgetError
-            If a fit with the same seeded noise was charged before. If too much is asked for:
-            With ``composition="sum"`` if more is asked for than is left, or nothing is left.
-            With "gaussian" a charge may have any `mu`, however small: only if nothing is left.
+            If a fit with the same seeded noise was charged before. With ``composition="sum"``, if
+            the charge exceeds the rest, or nothing is left. With "gaussian" only if nothing is
+            left, because a charge may have any `mu`, however small.
         """
         epsilon = None if epsilon is None else check_epsilon(epsilon)
         delta, least = check_delta(delta), (Fraction(0), Fraction(0))
@@ -413,12 +411,12 @@ class PrivacyBudget:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """The (epsilon, delta) of all that was charged so far, together."""
+        """The (epsilon, delta) of all charges so far, together."""
         return self._terms.spent(self._chain.read().spent)
 
     @property
     def remaining(self) -> tuple[float, float]:
-        """The largest (epsilon, delta) that one more fit without a `mu` can be charged."""
+        """Largest (epsilon, delta) for one more charge without a `mu`."""
         return self._terms.left(self._chain.read().spent)
 
     @property
@@ -428,52 +426,51 @@ class PrivacyBudget:
 
     @property
     def head(self) -> str:
-        """Where the chain of charges ends now: for a later `open` and `contains`."""
+        """Present end of the chain of charges, for a later `open` or `contains`."""
         return self._chain.read().seen.head
 
     def contains(self, *sources: Any) -> bool:
-        """Return whether this budget has the charges of all of some fits.
+        """Return whether this budget has the charges of all given fits.
 
         Parameters
         ----------
         *sources : str, Charge, Ledger or fitted estimator
-            What fits were left with: a head, or what has one. Of several heads, as of a
-            pipeline, those of this budget count.
+            Heads of fits, or objects with one. Of several heads, as in a pipeline, the heads of
+            this budget count.
 
         Returns
         -------
         contained : bool
-            False if the file was put back to a state before one of them, edited, or replaced, or
+            False if the file was restored to a state before one of them, edited, or replaced, or
             if a fit was charged to another budget.
 
         Raises
         ------
         ValueError
-            If a source has no head: it is not fitted, or was charged to no budget.
+            If a source has no head: not fitted, or not charged to a budget.
         """
         return _all_held(self._chain.read(), list(sources))
 
     @property
     def path(self) -> str | None:
-        """The full path of the file, or the URL without its password; None for one in memory."""
+        """Full path of the file, or the URL without its password; None in memory."""
         return getattr(self._chain.store, "path", None)
 
     @property
     def name(self) -> str:
-        """What tables call it: its name in a database, or that of its file; empty in memory."""
+        """Name in tables: the name in a database, or of the file; empty in memory."""
         store = self._chain.store
         return str(getattr(store, "budget", os.path.basename(self.path or "")))
 
     def to_frame(self, by: str | None = None) -> Any:
-        """Return what was spent as a pandas DataFrame.
+        """Return the spending as a pandas DataFrame.
 
         Parameters
         ----------
         by : {"model", "person", "budget"}, default=None
-            None has a row for each charge. Otherwise the prices of each model (the label of its
-            charges), of each person who asked, or of all are added up; with
-            ``composition="gaussian"`` such a sum is more than they cost together, which
-            `spent_epsilon` and `spent_delta` of "budget" are.
+            None has one row per charge. Otherwise prices are summed per model (the label of its
+            charges), per person, or in total. With ``composition="gaussian"`` such a sum exceeds
+            the joint price, which is `spent_epsilon` and `spent_delta` of "budget".
 
         Returns
         -------

@@ -1,11 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of users: assumed to treat every row on its own, after a look at made-up rows.
+"""Functions of users: assumed to be row-wise, after a check on made-up rows.
 
-What a FunctionTransformer, a row score or the map of a stream does with rows is code that nobody
-has proved anything about. That the value of a row depends on no other row is an assumption, which
-stands on the ledger. Functions that visibly break it are refused: applied to made-up rows, to these
-in another order, to half of them and to single ones, they give a row different values.
+The function of a FunctionTransformer, a row score or the map of a stream is arbitrary code without
+proofs. The independence of the value of a row from other rows is an assumption, and the ledger
+says so. Functions that visibly violate it are refused: on made-up rows, on the same rows in
+another order, on half of them and on single rows, they give a row different values.
 """
 
 import math
@@ -27,13 +27,13 @@ Table = tuple[Any, ...]
 
 
 def made_up(shape: tuple[int, ...], low: float = -2.0) -> NDArray[np.float64]:
-    """Return public numbers between `low` and 2, no two alike."""
+    """Return distinct public numbers between `low` and 2."""
     share: NDArray[np.float64] = np.modf(np.arange(1, math.prod(shape) + 1) * 0.6180339887498949)[0]
     return low + (2.0 - low) * share.reshape(shape)
 
 
 def made_up_tables(width: int | None = None, names: Any = None) -> Iterator[Table]:
-    """Yield tables of rows to try a function on: some functions want names, or no negatives."""
+    """Yield tables of rows for the check: some functions need names, or no negatives."""
     for n_features in _WIDTHS if width is None else (width,):
         for low in (-2.0, 0.1):
             rows = made_up((_ROWS, n_features), low)
@@ -50,14 +50,14 @@ def mixes_rows(function: Callable[..., Any], tables: Iterable[Table]) -> bool | 
     Parameters
     ----------
     function : callable
-        Of the parts of a table; returns a value for every row.
+        Function of the parts of a table that returns a value for every row.
     tables : iterable of tuple
-        Made-up rows, and what stands beside them; the first that the function takes counts.
+        Made-up rows and their companions; the first that the function accepts is used.
 
     Returns
     -------
     mixes : bool or None
-        None if it takes none of them, or gives the same rows different values at random.
+        None if the function accepts none of them, or is random.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -76,7 +76,7 @@ def mixes_rows(function: Callable[..., Any], tables: Iterable[Table]) -> bool | 
 
 
 def _differs(function: Callable[..., Any], table: Table, whole: Any) -> bool | None:
-    """Return whether rows have other values in another order, in halves, or alone."""
+    """Return whether values of rows differ in another order, in halves, or for single rows."""
     order = np.arange(_ROWS)
     parts = [order[::-1], (7 * order + 3) % _ROWS, order[: _ROWS // 2], order[_ROWS // 2 :]]
     for taken in [*parts, *order[:4, None]]:
@@ -90,7 +90,7 @@ def _differs(function: Callable[..., Any], table: Table, whole: Any) -> bool | N
 
 
 def _tried(function: Callable[..., Any], table: Table, taken: NDArray[Any]) -> Any:
-    """Return what a function gives for some rows, an array; None if not as many as rows."""
+    """Return the values of a function, an array; None unless one per row."""
     given = [part.iloc[taken] if hasattr(part, "iloc") else part[taken] for part in table]
     found = function(*(part.copy() for part in given))
     found = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
@@ -109,7 +109,7 @@ def _agree(one: Any, other: Any) -> bool:
 
 
 def name_of_function(function: Any) -> str:
-    """Return what a function is called, and the first line of what its author says of it."""
+    """Return the name of a function, and the first line of its docstring."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -118,13 +118,13 @@ def name_of_function(function: Any) -> str:
 
 
 def assumption_about(function: Any, where: str) -> str:
-    """Return for a ledger what is assumed about the function of a user."""
+    """Return the assumption about the function of a user, for a ledger."""
     name = name_of_function(function)
     return f"the function {name} of {where} computes the value of a row from that row alone"
 
 
 def mixing(function: Any, where: str) -> str:
-    """Return what is wrong with a function that visibly mixes rows."""
+    """Return the error text for a function that visibly mixes rows."""
     return (
         f"the function {name_of_function(function)} of {where}, which mixes rows: made-up rows get "
         "other values if other rows stand beside them. Use public constants there, or private "
@@ -133,7 +133,7 @@ def mixing(function: Any, where: str) -> str:
 
 
 def is_known(function: Any) -> bool:
-    """Return whether a function is one of numpy's, entry by entry, or of this library."""
+    """Return whether a function is an entrywise one of numpy, or from this library."""
     while isinstance(function, partial):
         function = function.func
     if function is None or (isinstance(function, np.ufunc) and function.signature is None):

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ledgers: the record of releases in words, as tables, and as events of other accountants."""
+"""Ledgers: the record of releases as text, as tables, and as events of other accountants."""
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
@@ -22,15 +22,14 @@ _NOISE = tuple(field.name for field in fields(Noise))
 def release_event(release: Release) -> Any:
     """Return a release as a ``dp_accounting.DpEvent``, relative to its own adjacency.
 
-    The noise multiplier of a Gaussian event is the standard deviation over the
-    actual sensitivity, so compose it as is (ADD_OR_REMOVE_ONE): an accountant that
-    doubles the sensitivity for replace-one would do so twice. A pure release other
-    than one Laplace draw stands as randomised response (REPLACE_ONE), its worst case
-    (for many draws of the exponential mechanism the ledger itself has a better bound);
-    an (epsilon, delta) release as an unsupported event, which accountants refuse.
-    Releases on random batches stand with the sensitivity of their own worst pair: the
-    norm of one contribution for Poisson batches (compose under the ledger's adjacency),
-    the distance of two for fixed sizes.
+    The noise multiplier of a Gaussian event is the standard deviation over the actual sensitivity,
+    so compose it unchanged (ADD_OR_REMOVE_ONE): an accountant that doubles the sensitivity for
+    replace-one would do so twice. A pure release other than one Laplace draw is represented by
+    randomised response (REPLACE_ONE), its worst case (for many draws of the exponential mechanism
+    the ledger itself has a better bound). An (epsilon, delta) release is an unsupported event,
+    which accountants refuse. Releases on random batches have the sensitivity of their own worst
+    pair: the norm of one contribution for Poisson batches (compose under the ledger's adjacency),
+    the distance of two contributions for fixed sizes.
     """
     return _dp_event(release, 1.0)
 
@@ -75,13 +74,13 @@ class Ledger(Record):
     releases : tuple of Release
         In order.
     assumptions : tuple of str
-        What was taken from the data and is assumed public.
+        Facts taken from the data and assumed public.
     budget_heads : tuple of str
-        Where the charges of all this stand in the chains of shared budgets; empty without one.
-        `PrivacyBudget.contains` looks for them.
+        Positions of the charges in the chains of shared budgets, for `PrivacyBudget.contains`;
+        empty without a shared budget.
     shared_noise : tuple of str
-        Identities of seeded noise that more than one of the ledgers had that were added up. If
-        there are any, every epsilon is infinite: differences of such releases have no noise.
+        Identities of seeded noise in more than one of the added ledgers. If there are any, every
+        epsilon is infinite: differences of such releases have no noise.
 
     Raises
     ------
@@ -94,8 +93,8 @@ class Ledger(Record):
 
     Notes
     -----
-    A ledger is read like an odometer: at any time, it says what was released so far. Its total is a
-    guarantee where prices were fixed beforehand or kept within a budget, the filter; see
+    A ledger is an odometer: at any time it has the releases so far. Its total is a guarantee if
+    prices were fixed in advance or kept within a budget, the filter; see
     :ref:`odometers-and-filters`.
 
     Examples
@@ -112,21 +111,21 @@ class Ledger(Record):
 
     @classmethod
     def of(cls, record: Record) -> Self:
-        """Return the ledger of a record, as a curator keeps it."""
+        """Return the ledger of the record of a curator."""
         shared = getattr(record, "shared_noise", ())
         return cls(record.releases, record.assumptions, record.budget_heads, shared)
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """Identities of the seeded noise behind the releases, each once; none of system entropy."""
+        """Identities of the seeded noise of the releases, each once; none for system entropy."""
         return tuple(dict.fromkeys(r.stream for r in self.releases if r.stream is not None))
 
     def with_shared_noise(self, *streams: str) -> "Ledger":
-        """Return a new ledger that notes noise which more than one fit has drawn."""
+        """Return a new ledger with a note of noise shared by several fits."""
         return replace(self, shared_noise=tuple(dict.fromkeys(self.shared_noise + streams)))
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """Return the epsilon of all that everybody may see, rounded up.
+        """Return the epsilon of all public releases, rounded up.
 
         Parameters
         ----------
@@ -136,26 +135,26 @@ class Ledger(Record):
         Returns
         -------
         epsilon : float
-            In nats; infinite for Gaussian noise at delta 0, and with `shared_noise`. Of local
-            reports alone a row pays for its own; next to other releases they count as if every
-            row made all.
+            Epsilon in nats; infinite for Gaussian noise at delta 0, and with `shared_noise`. With
+            local reports only, a row pays for its own reports; beside other releases they count as
+            if every row made all of them.
         """
         return self._unless_shared(self._alone.epsilon(delta))
 
     def local_epsilon(self, delta: float = 0.0) -> float:
-        """Return the epsilon of the reports, towards whoever receives them, rounded up.
+        """Return the epsilon of the reports towards their receivers, rounded up.
 
         Parameters
         ----------
         delta : float, default=0.0
-            In [0, 1). Where it is up to chance who reports, the chance of reporting more often
-            than is accounted for; at 0 a row is taken to report in every round.
+            In [0, 1). For random reporting, the probability of more reports than accounted for; at
+            0 a row is assumed to report in every round.
 
         Returns
         -------
         epsilon : float
-            In nats; infinite if anything but reports was computed from the rows, for then who
-            computed it saw them, and with `shared_noise`.
+            Epsilon in nats; infinite with `shared_noise`, and if anything except reports was
+            computed from the rows, because its computer saw them.
         """
         return self._unless_shared(self._alone.local_epsilon(delta))
 
@@ -199,9 +198,9 @@ class Ledger(Record):
     def dp_event(self) -> Any:
         """All releases as one ``dp_accounting.ComposedDpEvent``; see `release_event`.
 
-        With Poisson batches under replace-one all of it is to be composed as REPLACE_ONE: the
-        full Gaussian releases then stand in units of one contribution as well. With
-        `shared_noise` it is an event without any privacy.
+        With Poisson batches under replace-one, compose all of it as REPLACE_ONE: the full Gaussian
+        releases are then in units of one contribution too. With `shared_noise` it is an event
+        without any privacy.
         """
         import dp_accounting
 
@@ -243,26 +242,25 @@ _UP = 1 + 1e-14
 
 
 def for_copies(ledger: Ledger, copies: int, delta: float) -> tuple[Ledger, float] | None:
-    """Return what the same releases cost a row that the fit read several times.
+    """Return the price of the same releases for a row that the fit reads several times.
 
-    A row that stands k times among those that are read is a group of k rows (Proposition 78).
-    Gaussian parameters and epsilons are k times as large, deltas grow with epsilon, and reports
-    are made k times. A fit with releases on random batches is priced as the one pair that it is
-    at `delta`.
+    A row with k copies among the rows read is a group of k rows (Proposition 78). Gaussian
+    parameters and epsilons are k times as large, deltas grow with epsilon, and reports are made k
+    times. A fit with releases on random batches is priced by its single pair at `delta`.
 
     Parameters
     ----------
     ledger : Ledger
-        Of one fit, for rows of which each is read once.
+        Ledger of one fit, for rows that are read once.
     copies : int
-        How often the same row is read at most, whatever it holds.
+        Bound on the readings of a row, for every value of it.
     delta : float
-        What the fit claims.
+        Claimed delta of the fit.
 
     Returns
     -------
     ledger, delta : Ledger, float
-        The same for such a row; None if no finite price is known.
+        Ledger and delta for such a row; None if no finite price is known.
     """
     if copies == 1:
         return ledger, delta
@@ -281,7 +279,7 @@ def for_copies(ledger: Ledger, copies: int, delta: float) -> tuple[Ledger, float
 
 
 def _as_one_pair(ledger: Ledger, releases: list[Release], delta: float) -> Release:
-    """Return all releases of a ledger as the one (epsilon, delta) that they are together."""
+    """Return all releases of a ledger as one joint (epsilon, delta)."""
     epsilon = Record(ledger.releases).epsilon(delta)
     return replace(
         releases[0],
@@ -298,7 +296,7 @@ def _as_one_pair(ledger: Ledger, releases: list[Release], delta: float) -> Relea
 
 
 def _times(release: Release, copies: int) -> Release | None:
-    """Return a release as a group of so many rows pays for it; None if it has no finite price."""
+    """Return the price of a release for a group of rows; None if it has no finite price."""
     noise, epsilon = release.noise, release.noise.epsilon * copies * _UP
     if not epsilon < 700:
         return None

@@ -1,11 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The chain of a budget in a PostgreSQL server, for the machines and people of an organisation.
+"""Chain of a budget on a PostgreSQL server, for the machines and people of an organisation.
 
-One schema of a database, ``skdp``, holds any number of budgets. `TABLES` is all that is made there;
-``python -m skdp.budget tables`` prints it for whoever sets the server up. Two roles own nothing:
-``skdp_read`` may look, ``skdp_charge`` may charge as well, through one function. Nobody may update
-or delete a charge.
+One schema of a database, ``skdp``, holds any number of budgets. `TABLES` has all its definitions;
+``python -m skdp.budget tables`` prints them for the administrator. Two roles own nothing:
+``skdp_read`` may read, and ``skdp_charge`` may also charge, through one function. Nobody may
+update or delete a charge.
 """
 
 import re
@@ -172,15 +172,15 @@ _SHAPE = "postgresql://user@host/database?budget=name"
 
 
 def is_url(path: Any) -> bool:
-    """Return whether a path is meant as a URL, and not as the name of a file."""
+    """Return whether a path is a URL, and not the name of a file."""
     meant = r"(?i)[a-z][a-z0-9+.-]+://|postgres[a-z0-9+.-]*:"
     return isinstance(path, str) and bool(re.match(meant, path))
 
 
 def _taken_apart(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return a URL without its query, what is in this, and what must never be shown.
+    """Return a URL without its query, the parts of the query, and the secrets.
 
-    Errors do not repeat the URL: a password may stand where it does not belong.
+    Errors do not repeat the URL: a password may be in the wrong place.
     """
     if not re.match(r"(?i)postgres(ql)?://", url):
         begin = re.match(r"[^:]*:/*", url)
@@ -217,19 +217,19 @@ def _taken_apart(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
 
 
 class PostgresStore(BudgetStore):
-    """The chain in a PostgreSQL server, for any number of processes on any number of machines.
+    """Chain on a PostgreSQL server, for any number of processes on any number of machines.
 
-    Every call connects anew: nothing is inherited by forks, and a server that came back is found.
-    A charge is one statement that commits itself. If its answer is lost, the same statement is sent
-    again until there is one: the head of a charge is its identity, so that it is appended once, or
-    found.
+    Every call opens a new connection: forks inherit nothing, and a restarted server is found. A
+    charge is one statement with its own commit. If the answer is lost, the same statement is sent
+    again: the head of a charge is its identity, so it is appended only once.
 
     Parameters
     ----------
     url : str
-        ``postgresql://user@host/database?budget=name``, with whatever else libpq takes in a query.
+        ``postgresql://user@host/database?budget=name``, with further libpq parameters in the
+        query.
     budget : str, default=None
-        Its name, if the URL has none.
+        Name of the budget, if the URL has none.
     """
 
     def __init__(self, url: str, budget: str | None = None) -> None:
@@ -260,7 +260,7 @@ class PostgresStore(BudgetStore):
 
     @property
     def person(self) -> str:
-        """The login, as the server knows it."""
+        """Login on the server."""
         if self._login is None:
             self._login = str(self._asked("SELECT session_user::text")[0][0])
         return self._login
@@ -305,7 +305,7 @@ class PostgresStore(BudgetStore):
                 time.sleep(0.1)
 
     def create(self, header: str) -> None:
-        """Make the budget, and the tables if there are none; one that is there stays as it is."""
+        """Create the budget, and the tables if there are none; an existing budget is unchanged."""
         driver = self._driver()
         exists = "SELECT FROM skdp.budgets WHERE name = %s"
         try:
@@ -405,7 +405,7 @@ class PostgresStore(BudgetStore):
         return self._error(f"{problem} ({_one_line(error)})")
 
     def _without_tables(self) -> BudgetError:
-        """Return why a query did not find its tables: there are none, or others."""
+        """Return the reason for missing tables: there are none, or others."""
         driver = self._driver()
         try:
             with closing(self._connected()) as connection:
@@ -418,7 +418,7 @@ class PostgresStore(BudgetStore):
 
 
 def _is_an_answer(error: Any) -> bool:
-    """Return whether the server has refused a statement, so that it did nothing."""
+    """Return whether the server has refused a statement, without any effect."""
     # whoever is thrown out (FATAL) may have been heard before
     return error.sqlstate is not None and error.diag.severity_nonlocalized == "ERROR"
 
@@ -429,7 +429,7 @@ def _one_line(error: Any) -> str:
 
 
 def stores_at(url: str) -> list[PostgresStore]:
-    """Return the budget that a URL names, or, if it names none, all of its database."""
+    """Return the budget named in a URL, or all budgets of its database."""
     if "budget" in _taken_apart(url)[1]:
         return [PostgresStore(url)]
     rows = PostgresStore(url, "any")._asked("SELECT name FROM skdp.budgets ORDER BY name")

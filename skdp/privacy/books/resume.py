@@ -1,16 +1,16 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Releases of a fit in a file, so that a fit that was interrupted goes on without paying again.
+"""Releases of a fit in a file, to resume an interrupted fit without a second price.
 
-The file has the numbers that were released, in order, each with a digest of what was asked: no
-row, no noise, no state of a generator. When the same fit is run again, whatever it asks in the same
-order is answered from the file, and put on the ledger at its price; no row is read for it. The
-first question that the file cannot answer is the first new release (Proposition 101).
+The file has the released numbers in order, each with a digest of its query; it has no rows, no
+noise, and no state of a generator. When the same fit runs again, the same queries in the same
+order are answered from the file, and recorded on the ledger at their prices, without reading a
+row. The first query that is not in the file is the first new release (Proposition 101).
 
-A number that was drawn and never used must not be readable in the file: the next run would draw
-another one, and both together would cost more than was charged. So a number is written masked, and
-what unmasks it afterwards, in a few bytes. `Pages` are the file; `ResumedCurator` stands between a
-plan and its curator; `open_curator` makes either.
+A drawn but unused number must not be readable in the file: the next run would draw another one,
+and both together would cost more than charged. So a number is written masked, and its key of a few
+bytes afterwards. `Pages` is the file; `ResumedCurator` is between a plan and its curator;
+`open_curator` makes either.
 """
 
 import hashlib
@@ -45,18 +45,18 @@ _OF_NO_CONSEQUENCE = {"budget", "random_state", "verbose", "n_jobs"}
 
 
 def digest(asked: Any) -> bytes:
-    """Return 32 bytes that stand for a query, a law or parameters, in this and other processes.
+    """Return a digest of 32 bytes of a query, a law or parameters, for all processes.
 
     Parameters
     ----------
     asked : object
-        Of numbers, text, arrays, containers, dataclasses and objects with parameters or attributes.
-        Functions and classes go by their names.
+        Numbers, text, arrays, containers, dataclasses and objects with parameters or attributes.
+        Functions and classes are identified by name.
 
     Returns
     -------
     digest : bytes of length 32
-        Equal for equal numbers, to the last bit; for others, different.
+        Equal digests for equal bits, and different ones otherwise.
     """
     found = hashlib.blake2b(digest_size=32)
     for part in _pieces(asked):
@@ -66,7 +66,7 @@ def digest(asked: Any) -> bytes:
 
 
 def _pieces(asked: Any) -> Iterator[bytes]:
-    """Yield what an object consists of."""
+    """Yield the parts of an object."""
     kind = type(asked)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if isinstance(asked, np.ndarray) and asked.dtype.kind in "biufcSU":
@@ -124,23 +124,23 @@ def _check(*parts: bytes) -> bytes:
 
 
 def _masked(content: bytes, key: bytes) -> bytes:
-    """Return bytes that say nothing of the content without the key; applied twice, the content."""
+    """Return masked bytes, independent of the content without the key; its own inverse."""
     stream = np.frombuffer(hashlib.shake_256(key).digest(len(content)), np.uint8)
     return (np.frombuffer(content, np.uint8) ^ stream).tobytes()
 
 
 class Pages:
-    """The file of what was released, of one process at a time.
+    """File of releases, for one process at a time.
 
     Parameters
     ----------
     path : str
-        Made if it is not there, for this user alone.
+        Path; the file is created for this user only if it does not exist.
 
     Raises
     ------
     ValueError
-        If there is another kind of file, if it is damaged, or if another process has it.
+        If the file is of another kind, damaged, or in use by another process.
     """
 
     def __init__(self, path: str) -> None:
@@ -180,7 +180,7 @@ class Pages:
         return pages
 
     def _page(self, data: bytes, start: int) -> tuple[Page | None, int]:
-        """Return the page that begins somewhere, None if it is unfinished, and where it ends."""
+        """Return the page at a position (None if unfinished), and its end."""
         body = start + _HEAD + _CHECK
         head, check = data[start : start + _HEAD], data[start + _HEAD : body]
         size = int.from_bytes(head[1:9], "little")
@@ -205,14 +205,14 @@ class Pages:
         Parameters
         ----------
         kind, asked : bytes
-            What it must be.
+            Required kind and digest.
         what : str
-            The same in words.
+            Description in words.
 
         Raises
         ------
         ValueError
-            If it is something else.
+            If it is another page.
         """
         if not self._is_whole:
             raise ValueError(
@@ -233,7 +233,7 @@ class Pages:
         return page.content
 
     def next_head(self) -> str:
-        """Return the head of the charge of the fit that comes next; empty if there is none."""
+        """Return the head of the charge of the next fit; empty if there is none."""
         page = self._pages[self._next] if self._next < len(self._pages) else None
         return page.content.decode() if page is not None and page.kind == _FIT else ""
 
@@ -260,11 +260,11 @@ class Pages:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it was opened by this thread of this process, not by the one it was forked of."""
+        """Whether it was opened by this thread of this process, and not before a fork."""
         return self._owner == (os.getpid(), threading.get_ident())
 
     def close(self) -> None:
-        """Close the file, which others may have then."""
+        """Close the file, and release it to others."""
         os.close(self._file)
 
 
@@ -276,7 +276,7 @@ def _read_whole(file: int) -> bytes:
 
 
 def _lock(file: int, path: str) -> None:
-    """Take a file for this process until it is closed, or raise a ValueError."""
+    """Lock a file for this process until it is closed, or raise a ValueError."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -310,10 +310,10 @@ _KNOWN = (GaussianMechanism, LaplaceMechanism, SampledGaussianMechanism)
 
 
 class ResumedCurator:
-    """A curator of whose releases the first ones may have been made by an earlier process.
+    """Curator with first releases possibly from an earlier process.
 
-    Everything is charged, and put on the ledger, as without: what was charged by the process that
-    made a release is charged to this ledger once more, which is the only one that is left of both.
+    Everything is charged and recorded as without a file: charges of the process that made a
+    release are repeated on this ledger, because the other ledger is lost.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ class ResumedCurator:
 
     @property
     def ledger(self) -> Record:
-        """What has been released so far."""
+        """Releases so far."""
         return self._curator.ledger
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:
@@ -346,7 +346,7 @@ class ResumedCurator:
         return prepaid
 
     def release(self, query: Any, law: Law | Prepaid, rows: Rows | None = None) -> Any:
-        """Release one statistic, or return it as it was released: see `Curator.release`."""
+        """Release one statistic, or return the earlier release: see `Curator.release`."""
         with self._turn:
             if isinstance(law, Prepaid):
                 known = self._prepaid.get(law)
@@ -365,24 +365,24 @@ class ResumedCurator:
         return NotedNoise(law, self._recall, self._note)
 
     def _recall(self) -> Any:
-        """Return the release that the file has, or None."""
+        """Return the release in the file, or None."""
         found = self._found
         return None if found is None else np.frombuffer(found, "<f8").astype(np.float64)
 
     def _note(self, released: Any) -> None:
-        """Write a release that has been made."""
+        """Write a release to the file."""
         self._pages.add(_RELEASE, self._asked, released.astype("<f8").tobytes())
 
 
 class PaidBudget:
-    """A shared budget that is charged once for a fit and what continues it.
+    """Shared budget with a single charge for a fit and its continuations.
 
     Parameters
     ----------
     budget : PrivacyBudget
         The budget.
     pages, asked, head : Pages, bytes, bytes or None
-        The file; what fit it is; and the head of its charge, None for a new fit.
+        File; digest of the fit; and head of its charge, None for a new fit.
     """
 
     def __init__(self, budget: Any, pages: Pages, asked: bytes, head: bytes | None) -> None:
@@ -408,7 +408,7 @@ class PaidBudget:
 
 
 class ChargedBefore(NamedTuple):
-    """A charge that is not made again, and where it stands in the chain of its budget."""
+    """A charge that is not repeated, with its position in the chain of its budget."""
 
     head: str
 
@@ -419,13 +419,13 @@ _PAGES: ContextVar[Pages | None] = ContextVar("pages of the fits that are to be 
 
 
 def open_curator(described: Any, admit: Callable[[], Any], **options: Any) -> Any:
-    """Return the curator of a fit; within `resumable`, one whose releases are in a file.
+    """Return the curator of a fit; within `resumable`, with releases in a file.
 
     Parameters
     ----------
     described : object
-        What else decides about releases: an estimator with its parameters. None for fits that
-        are none, such as to made-up rows: those are never in a file.
+        Further determinants of the releases: an estimator with its parameters. None for auxiliary
+        fits, such as to made-up rows, which are never in a file.
     admit, **options : callable, dict
         Of `Curator`.
     """
@@ -447,12 +447,12 @@ def open_curator(described: Any, admit: Callable[[], Any], **options: Any) -> An
 
 
 def is_paid(budget: Any) -> bool:
-    """Return whether a budget holds the charge of the fit that comes next, and has nothing to say.
+    """Return whether a budget has the charge of the next fit, and so needs no check.
 
     Parameters
     ----------
     budget : PrivacyBudget
-        Of an estimator that is about to be fitted.
+        Budget of an estimator before its fit.
     """
     pages = _PAGES.get(None)
     head = "" if pages is None or not pages.is_ours else pages.next_head()
@@ -461,30 +461,30 @@ def is_paid(budget: Any) -> bool:
 
 @contextmanager
 def resumable(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Write the releases of fits to a file; after an interruption, go on from there.
+    """Write the releases of fits to a file, to resume after an interruption.
 
-    Run the same lines again, with the same path: what was released before the interruption is
-    taken from the file, in the same order, and not paid for again. A fit that was completed comes
-    out as it was. A shared `budget` is charged once, and with a seed the result is that of a fit
-    that was never interrupted.
+    Run the same lines again, with the same path: releases before the interruption are taken from
+    the file, in the same order, and not paid for again. A completed fit has the same result. A
+    shared `budget` is charged once, and with a seed the result equals the result of an
+    uninterrupted fit.
 
     Parameters
     ----------
     path : str or path-like
-        The file; made if it is not there. One process has it at a time.
+        File, created if it does not exist, for one process at a time.
 
     Yields
     ------
     None
-        Fits of the block are written, those of other threads and processes are not.
+        Fits of the block are written; fits of other threads and processes are not.
 
     Raises
     ------
     ValueError
         If the file is of another kind, damaged, or in use; within the block, from a fit that is
-        not the one that comes next in the file, or that releases anything but noisy sums.
+        not the next one in the file, or that releases anything except noisy sums.
     BudgetError
-        From a fit whose `budget`, in a file or a database, does not hold its charge.
+        From a fit with a `budget` in a file or a database that lacks its charge.
 
     See Also
     --------
@@ -492,21 +492,20 @@ def resumable(path: str | os.PathLike[str]) -> Iterator[None]:
 
     Notes
     -----
-    The file holds what was released and no rows, noise or state of a generator; it is as public as
-    the model. It is for whatever adds Gaussian or Laplace noise to sums, at every step or once: the
-    default solvers of linear models, means, scalers. What draws or minimises with noise raises at
-    its first release; what a shared budget was charged until then stays charged.
+    The file contains releases, and no rows, noise or state of a generator; it is as public as the
+    model. It is for estimators that add Gaussian or Laplace noise to sums, at every step or once:
+    the default solvers of linear models, means, scalers. Noisy draws and minimisers raise at their
+    first release; earlier charges to a shared budget remain.
 
-    *What is promised.* All processes together make the releases of one fit, each once, so the fit
-    costs what it says, for one row in its place, whatever that is replaced by between two releases
-    (Proposition 101 of :ref:`the proofs <proofs>`). Rows may have changed in between: numbers that
-    were released before are about the rows as they were. You must see to it that the number of rows
-    is the same, and every row in its place. And go on from the file itself: never from a copy, and
-    never from an earlier state of it, as of a backup. What was released since would be drawn anew,
-    and nobody has paid for that.
+    *Claim.* All processes together make the releases of one fit, each once, so the fit has its
+    stated price for one row in its place, for any replacements of it between two releases
+    (Proposition 101 of :ref:`the proofs <proofs>`). Rows may change in between: earlier releases
+    are about the earlier rows. You must ensure that the number of rows is the same, and every row
+    in its place. Resume from the file itself, never from a copy, and never from an earlier state,
+    such as a backup: later releases would be drawn again, without payment.
 
-    A process that stops between the charge to a shared budget and its note in the file, two writes
-    to disks, has paid in vain: the fit is charged anew.
+    If a process stops between the charge to a shared budget and its note in the file, two writes
+    to disks, the charge is lost: the fit is charged again.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The total of what fitted estimators, and whatever holds them, have spent.
+"""Total price of fitted estimators, and of pipelines, searches and meta-estimators.
 
-`privacy_spent` walks through steps and through the fitted parts that meta-estimators keep, adds
-up their ledgers, and names what no ledger covers.
-Of fits whose ledgers were not kept, those of a search or of a cross-validation, the price is
-read off parameters: every fit is at most (epsilon, delta)-DP in every private step. What a step
-is, and whether it learns anything, is told by names and attributes: nothing is imported for it.
+`privacy_spent` visits the steps and the fitted parts of meta-estimators, adds up their ledgers,
+and lists everything that no ledger covers. Fits of a search or of a cross-validation do not keep
+ledgers; their prices follow from parameters, because every fit is at most (epsilon, delta)-DP in
+every private step. Names and attributes identify steps, and whether they learn anything, without
+imports.
 """
 
 import copy
@@ -43,22 +43,22 @@ ADVICE = "use public constants there (imputers: keep_empty_features=True too), o
 
 @dataclass(frozen=True)
 class NotCovered:
-    """Something that depends on private rows and that no ledger covers.
+    """Something that depends on private rows and is not covered by a ledger.
 
     Parameters
     ----------
     kind : {"step", "reports", "choice", "scores", "splits", "fits", "rest", "seed", "stored seed"}
-        What it is: a "step" that learned from rows without a ledger; the "reports" that a
-        randomiser makes about rows to predict on; the "choice" of a search, which knows exact
-        scores; these "scores" themselves, if a cross-validation published them; "splits" that
-        labels or groups decide about; "fits" whose price is not known, or that a pipeline no longer
-        keeps; the "rest" of what a meta-estimator did, besides the fits that it kept; a "seed" that
-        somebody gave, so that nothing holds towards whoever can guess it; a "stored seed", which a
-        meta-estimator wrote into its parts and keeps.
+        Kind: a "step" that learned from rows without a ledger; the "reports" of a randomiser about
+        rows for predictions; the "choice" of a search with exact scores; these "scores"
+        themselves, if a cross-validation published them; "splits" that depend on labels or groups;
+        "fits" with an unknown price, or no longer kept by a pipeline; the "rest" of the work of a
+        meta-estimator, besides its kept fits; a "seed" given by a user, so that there is no claim
+        towards anybody who can guess it; a "stored seed", written by a meta-estimator into its
+        parts and kept.
     step : str or None
-        The name of the step that this is about; None for the whole estimator.
+        Name of the step; None for the whole estimator.
     text : str
-        The same for people; what `str` returns.
+        Text for people; the result of `str`.
 
     See Also
     --------
@@ -210,24 +210,24 @@ def _whose(step: str | None) -> str:
 class PrivacySpent:
     """The total of several fits, with the ledger behind it. Unpacks as ``epsilon, delta``.
 
-    A total that something is missing from does not unpack, and is no pair to numpy either: it
-    raises a ValueError that names what is missing. `covered` has the pair all the same.
+    An incomplete total does not unpack, and does not convert to a numpy array: it raises a
+    ValueError with the missing parts. `covered` always has the pair.
 
     Parameters
     ----------
     epsilon, delta : float
-        The total of what is covered: in nats, and as a probability. Infinite if fits shared
-        their noise.
+        Total of the covered fits: in nats, and as a probability. Infinite if fits share their
+        noise.
     ledger : Ledger
-        All releases. Fits whose own ledgers were not kept are listed with their budgets.
+        All releases. Fits without kept ledgers are listed with their budgets.
     not_covered : tuple of NotCovered
-        Steps that learned from data without a ledger, what else depends on private rows
-        without a price (the choice of a search, say), and seeds.
+        Steps that learned from data without a ledger, other unpriced uses of private rows (for
+        example the choice of a search), and seeds.
     n_fits : int, default=0
-        Number of private fits that were added up; a fit of a pipeline is one.
+        Number of added private fits; a fit of a pipeline is one.
     most_copies : int, default=1
-        How often the same row counts in one fit, at most, of those with a price: more than once
-        if rows were drawn with replacement. It pays as a group of so many rows.
+        Largest number of copies of a row in one priced fit, above 1 if rows were drawn with
+        replacement. The row pays as a group of that many rows.
 
     Raises
     ------
@@ -258,14 +258,14 @@ class PrivacySpent:
 
     @property
     def covered(self) -> tuple[float, float]:
-        """The (epsilon, delta) of what the ledger covers, whatever is missing."""
+        """The (epsilon, delta) of the ledger, without missing parts."""
         return self.epsilon, self.delta
 
     @property
     def uncovered(self) -> tuple[NotCovered, ...]:
-        """What is missing from the total: all of `not_covered` but seeds that were given.
+        """Missing parts of the total: all of `not_covered` except given seeds.
 
-        With such a seed the total holds towards all who cannot guess it.
+        With a given seed, the total holds towards everybody who cannot guess it.
         """
         return tuple(item for item in self.not_covered if item.kind != "seed")
 
@@ -316,40 +316,38 @@ class PrivacySpent:
 
 
 def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) -> PrivacySpent:
-    """Compose what fitted estimators, pipelines or searches have spent on the same people.
+    """Compose the prices of fitted estimators, pipelines or searches about the same people.
 
     Parameters
     ----------
     *estimators : estimator, Pipeline, search or meta-estimator
-        Fitted. Every step of a pipeline is counted, also inside of a ColumnTransformer or a
+        Fitted. Every step of a pipeline is counted, also inside a ColumnTransformer or a
         FeatureUnion. Steps that learned from the data without a ledger are listed in
-        `not_covered`. Of scikit-learn's searches every fit is counted: those of all candidates
-        on all folds (in all rounds of a halving search), and the last one. A search with a
-        ledger of its own has spent what that ledger says. Of other meta-estimators the fitted
-        parts that they keep are counted, each once; what else they did is in `not_covered`.
+        `not_covered`. For scikit-learn's searches every fit is counted: of all candidates on all
+        folds (in all rounds of a halving search), and the last one. A search with its own ledger
+        has the price on that ledger. For other meta-estimators each kept fitted part is counted
+        once; their other work is in `not_covered`.
     cv : int, splitter or list of splits, default=None
-        The splits by which every estimator was cross-validated as well
-        (``cross_val_score(estimator, X, y, cv=cv)``); None for no cross-validation. Such an
-        estimator need not be fitted; if it is, that fit counts too. A search knows its own
-        folds: pass None, or the same. To count a search that was itself cross-validated, pass
-        all the searches that were fitted (``return_estimator=True``).
+        Splits of a cross-validation of every estimator (``cross_val_score(estimator, X, y,
+        cv=cv)``); None for no cross-validation. Such an estimator need not be fitted; if it is,
+        that fit counts too. A search has its own folds: pass None, or the same. To count a
+        cross-validated search, pass all fitted searches (``return_estimator=True``).
     delta : float, default=None
-        The delta of the total, in [0, 1); by default the sum of the reported ones.
+        Delta of the total, in [0, 1); by default the sum of the reported deltas.
 
     Returns
     -------
     spent : PrivacySpent
-        The total, tightly composed, with the ledger behind it; unpacks as
-        ``epsilon, delta`` if nothing is missing from it.
+        Total with tight composition, and its ledger; unpacks as ``epsilon, delta`` if complete.
 
     Raises
     ------
     ValueError
-        If there is nothing to add up, the adjacencies or units differ, or `cv` is not what a
-        search was fitted with.
+        If there is nothing to add, the adjacencies or units differ, or `cv` is not the `cv` of a
+        search.
     TypeError
-        If an estimator is not fitted, keeps no ledger and is no search, or has no private
-        step; or if `cv` is of another type.
+        If an estimator is not fitted, has no ledger and is not a search, or has no private step;
+        or if `cv` is of another type.
 
     See Also
     --------
@@ -357,20 +355,20 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
 
     Notes
     -----
-    Fits of a search or of a cross-validation keep no ledger. They are composed as what they
-    are by their parameters, (epsilon, delta)-DP in every private step: an upper bound.
-    Gaussian fits cost less together, and a shared ``PrivacyBudget(composition="gaussian")``
-    counts them so. Fits of a search that failed are counted; if the whole search failed, there
-    is nothing to count here, but budgets were spent.
+    Fits of a search or of a cross-validation keep no ledger. They are composed by their
+    parameters, as (epsilon, delta)-DP in every private step, which is an upper bound. Gaussian
+    fits cost less together, and a shared ``PrivacyBudget(composition="gaussian")`` uses that.
+    Failed fits of a search are counted; if the whole search failed, there is nothing to count
+    here, but budgets were spent.
 
-    Fits with the same seed share their noise: epsilon is infinite then, and the text says why.
-    So it is for all fits of a cross-validation, or of a search, whose estimator has a seed. A
-    seed that only one fit has leaves the total as it is, and is listed in `not_covered`.
+    Fits with the same seed share their noise: then epsilon is infinite, and the text has the
+    reason. This applies to all fits of a cross-validation, or of a search, of an estimator with a
+    seed. A seed of a single fit does not change the total, and is listed in `not_covered`.
 
     Uses of exact scores on private rows have no price. They are listed in `not_covered` of the
-    result: the choice of the winner, the scores themselves, and stratified splits. A search whose
-    scorers pay (:func:`~skdp.metrics.make_dp_scorer`) has spent on every score, and its choice
-    nothing more.
+    result: the choice of the winner, the scores themselves, and stratified splits. A search with
+    private scorers (:func:`~skdp.metrics.make_dp_scorer`) pays for every score, and nothing more
+    for its choice.
 
     Examples
     --------
@@ -397,7 +395,7 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
 
 @dataclass
 class _Total:
-    """A running total, and the cross-validation that every estimator went through besides."""
+    """Running total, with the cross-validation of every estimator."""
 
     cv: Any
     n_splits: int | None
@@ -411,7 +409,7 @@ class _Total:
     seen: dict[int, Any] = field(default_factory=dict)
 
     def add(self, estimator: Any) -> None:
-        """Add the fits of a cross-validation, and the one that is kept."""
+        """Add the fits of a cross-validation, and the kept fit."""
         self.counted, self.seen = [], {}
         if self.n_splits is None or is_search(estimator):
             self._add_fitted(estimator)
@@ -421,7 +419,7 @@ class _Total:
             self._add_fitted(estimator)
 
     def _add_fitted(self, estimator: Any, held: "_Held | None" = None) -> None:
-        """Add what one fit has spent; `held` says what it is a part of, if it is one."""
+        """Add the price of one fit; `held` is its container, if any."""
         own = False
         for step, holder in holders_of_steps(estimator):
             whose = step if held is None else held.step
@@ -472,7 +470,7 @@ class _Total:
         delta: float,
         times: int = 1,
     ) -> None:
-        """Add a ledger, at the price for a row that was read so many times as often as usual."""
+        """Add a ledger, at the price for a row with the given number of copies."""
         copies = times if held is None else times * held.copies
         drawn = held is not None and held.draws
         priced = for_copies(ledger, copies, delta)
@@ -492,7 +490,7 @@ class _Total:
         self.most_copies = max(self.most_copies, copies)
 
     def _add_held(self, holder: Any, step: str | None, held: "_Held | None") -> None:
-        """Add the fits that a meta-estimator keeps, and name what else it did."""
+        """Add the kept fits of a meta-estimator, and list its other work."""
         kind = type(holder).__name__
         coders, template = False, None
         if "BaseEnsemble" in sklearn_bases(holder):
@@ -520,7 +518,7 @@ class _Total:
             self.not_covered.append(NotCovered.left_out(step, holder, rest))
 
     def _add_search(self, search: Any, step: str | None, held: "_Held | None" = None) -> None:
-        """Add all fits of one of scikit-learn's searches."""
+        """Add all fits of a search of scikit-learn."""
         if self.n_splits not in (None, search.n_splits_):
             raise ValueError(
                 f"cv must be None for {name_of(step, search)}, or what it was fitted with: "
@@ -559,7 +557,7 @@ class _Total:
         held: "_Held | None" = None,
         grouped: bool = False,
     ) -> None:
-        """Add fits whose ledgers were not kept, and the use that was made of their scores."""
+        """Add fits without kept ledgers, and the use of their scores."""
         ledger, steps, n_fits = price_of_fits(estimator, settings, n_each, grouped)
         not_covered, assumptions = about_splits(cv, estimator, step, grouped)
         delta = sum_up((release.noise.delta, release.count) for release in ledger.releases)
@@ -575,10 +573,10 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Held:
-    """What holds a fit: the step and the class of a meta-estimator.
+    """Container of a fit: the step and the class of a meta-estimator.
 
-    `writer` is the class of what wrote seeds into the fit, `copies` how often it read the same
-    row at most, and `draws` says whether its rows were drawn at all.
+    `writer` is the class that wrote seeds into the fit, `copies` bounds the copies of a row in the
+    fit, and `draws` is whether its rows were drawn.
     """
 
     step: str | None
@@ -592,10 +590,10 @@ class _Held:
 
 
 def count_splits(cv: Any) -> int:
-    """Return into how many splits a cross-validation divides the rows.
+    """Return the number of splits of a cross-validation.
 
-    `cv` is as scikit-learn has it, but for None. A TypeError is raised if it is anything else, a
-    ValueError if there are no splits, or only the data could tell how many.
+    `cv` is as in scikit-learn, except None. Other types raise a TypeError. A ValueError is raised
+    if there are no splits, or if their number depends on the data.
     """
     allowed = "an int of at least 2, a splitter, or a list of (train, test) pairs"
     if isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -624,11 +622,11 @@ def count_splits(cv: Any) -> int:
 def about_splits(
     cv: Any, estimator: Any, step: str | None, grouped: bool = False
 ) -> tuple[tuple[NotCovered, ...], tuple[str, ...]]:
-    """Return what of the splits is not covered, and what is assumed about them.
+    """Return the uncovered parts of the splits, and the assumptions about them.
 
-    Stratified splits are not covered; a plain number of folds means such splits for a
-    classifier. Neither are the groups of splits that fits were not passed; `grouped` says that
-    they were. Splits that were given as positions are assumed to be public.
+    Stratified splits are not covered; a plain number of folds means such splits for a classifier.
+    Neither are groups for splits that the fits did not get; `grouped` is whether they did. Splits
+    given as positions are assumed to be public.
     """
     if cv is None or isinstance(cv, Integral):
         tags = getattr(estimator, "__sklearn_tags__", None)
@@ -653,7 +651,7 @@ def about_splits(
 
 
 def copies_in_splits(cv: Any, tested: bool = False) -> int | None:
-    """Return how often the same row stands in one training split, at most; None if unknown.
+    """Return a bound on the copies of a row in one training split; None if unknown.
 
     With `tested`, in one set of rows, be they trained on or scored. scikit-learn's splitters repeat
     none. In a list of positions repeats can be counted.
@@ -761,7 +759,7 @@ def _requests_of_fit(leaf: Any) -> dict[str, Any]:
 def price_of_fits(
     estimator: Any, settings: Sequence[Mapping[str, Any]], n_each: int, grouped: bool = False
 ) -> tuple[Ledger, list[NotCovered], int]:
-    """Return what fits cost at most, and what of them is not covered.
+    """Return a bound on the price of fits, and their uncovered parts.
 
     Parameters
     ----------
@@ -867,7 +865,7 @@ def sklearn_bases(estimator: Any) -> set[str]:
 
 
 def is_private(estimator: Any) -> bool:
-    """Return whether this has a budget of its own, as all private estimators have."""
+    """Return whether this has its own budget, like all private estimators."""
     return hasattr(estimator, "epsilon") and hasattr(estimator, "budget")
 
 
@@ -877,14 +875,14 @@ def is_free(estimator: Any) -> bool:
 
 
 def is_search(estimator: Any) -> bool:
-    """Return whether this is one of scikit-learn's searches, which keep no ledger."""
+    """Return whether this is a search of scikit-learn, without a ledger."""
     return "BaseSearchCV" in sklearn_bases(estimator) and not is_private(estimator)
 
 
 def leaves(
     estimator: Any, given: Mapping[str, Any] | None = None, step: str | None = None
 ) -> Iterator[tuple[str | None, Any]]:
-    """Yield (step, estimator) for the leaves of pipelines and of whatever else holds steps.
+    """Yield (step, estimator) for the leaves of pipelines and other containers of steps.
 
     Parameters
     ----------
@@ -912,7 +910,7 @@ def leaves(
 
 
 def holders_of_steps(estimator: Any, step: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Yield (step, estimator) for pipelines and whatever else holds steps, those inside too."""
+    """Yield (step, estimator) for pipelines and other containers of steps, nested ones too."""
     parts = _parts(estimator, {}, True)
     if parts is not None:
         yield step, estimator
@@ -1018,7 +1016,7 @@ def _was_fitted(step: Any) -> bool:
 
 
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
-    """Return whether this, a step of it, or a part that it keeps, is a private fit."""
+    """Return whether this, one of its steps, or a kept part is a private fit."""
     return depth < _DEEPEST and any(
         hasattr(part, "ledger_")
         or (is_search(part) and hasattr(part, "cv_results_"))
@@ -1028,7 +1026,7 @@ def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
 
 
 def fits_inside(estimator: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield the private fits of an estimator, of its steps, and of the parts that it keeps."""
+    """Yield the private fits of an estimator, of its steps, and of its kept parts."""
     for _, part in leaves(estimator):
         if hasattr(part, "ledger_"):
             yield part
@@ -1038,7 +1036,7 @@ def fits_inside(estimator: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def kept_parts(holder: Any) -> list[Any]:
-    """Return the estimators that a fitted meta-estimator keeps, each once.
+    """Return the kept estimators of a fitted meta-estimator, each once.
 
     They are looked for in its attributes, in lists, dictionaries and plain objects there.
     Parameters are templates, which were cloned before they were fitted, except those of a

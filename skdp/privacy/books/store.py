@@ -1,11 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The chain of charges of a shared budget, and where it is kept: in one process, or in a file.
+"""Chain of charges of a shared budget, and its stores: in one process, or in a file.
 
-A store keeps text, and does not understand it: one header and a growing list of entries
-(`BudgetStore`; `postgres` has the one on a server). `Chain` does all that privacy rests on. It
-checks that every entry confirms all before it, adds up what they cost, and remembers how far the
-chain went when it last looked.
+A store keeps text without parsing it: one header and a growing list of entries (`BudgetStore`;
+`postgres` has the store on a server). Privacy depends on `Chain` only. It checks that every entry
+confirms all earlier ones, adds up their prices, and remembers the last known end of the chain.
 """
 
 import getpass
@@ -45,7 +44,7 @@ Pair = tuple[Fraction, Fraction]
 
 
 class BudgetTerms(NamedTuple):
-    """What a budget allows, and the rule by which prices add up."""
+    """Limits of a budget, and the rule of addition of prices."""
 
     epsilon: float
     delta: float
@@ -70,7 +69,7 @@ class BudgetTerms(NamedTuple):
 
     @property
     def limits(self) -> Pair:
-        """What costs may add up to."""
+        """Limits of the total cost."""
         if self.composition == "sum":
             return exact(self.epsilon), exact(self.delta)
         # fixed beforehand: a split that depends on what fits release is not covered; with the
@@ -79,7 +78,7 @@ class BudgetTerms(NamedTuple):
         return Fraction(mu) ** 2, exact(self.delta) / 2
 
     def cost(self, epsilon: float, delta: float, mu: float | None = None) -> Pair:
-        """Return what a fit counts."""
+        """Return the cost of a fit."""
         if self.composition == "sum":
             return exact(epsilon), exact(delta)
         if mu is not None:
@@ -134,27 +133,27 @@ CREATE TABLE skdp_charges_2 (entry TEXT NOT NULL, head TEXT NOT NULL);
 
 @dataclass(frozen=True)
 class Charge:
-    """What one fit was charged; no number in it comes from data.
+    """Charge of one fit; no number in it comes from data.
 
     Parameters
     ----------
     label : str
-        Who was charged: the name of an estimator.
+        Name of the charged estimator.
     epsilon, delta, mu : float, float, float or None
-        The price: in nats, as a probability, and as a Gaussian-DP parameter where it has one.
+        The price: in nats, as a probability, and as a Gaussian-DP parameter, if any.
     adjacency, unit : str
-        What the price is relative to.
+        Adjacency and unit of the price.
     process, time : int, str
-        Where and when, as notes only; an empty time if there was no clock.
+        Process and time, as notes only; an empty time without a clock.
     stream : str or None
-        Identity of the seeded noise of the fit, which no other fit may share; None if its noise
-        came from the operating system.
+        Identity of the seeded noise of the fit, which no other fit may share; None for noise from
+        the operating system.
     person : str
-        Who asked: the login of a database, or of the operating system. A database confirms it; in
-        a file it is a note. Empty if there was none.
+        Person: the login of a database, or of the operating system. A database confirms it; in a
+        file it is a note. Empty if unknown.
     head : str
-        Where it stands in the chain of charges: the identity of the budget, its position, and
-        a hash of the terms of the budget and of all charges up to this one.
+        Position in the chain of charges: the identity of the budget, an index, and a hash of the
+        terms of the budget and of all charges up to this one.
     """
 
     label: str
@@ -190,7 +189,7 @@ class Charge:
         return cls(label, epsilon, delta, mu, adjacency, unit, os.getpid(), time, stream)
 
     def entry(self) -> str:
-        """Return the charge as text that no other charge has; without its head."""
+        """Return the charge as unique text, without its head."""
         facts = asdict(self)
         del facts["head"]
         # equal charges after the same ones, as of two copies of a file, have different heads
@@ -219,12 +218,12 @@ class Charge:
 
 
 class BudgetStore(ABC):
-    """Where a chain is kept; another database needs no more than this.
+    """Base class for stores of a chain; another database needs no more than this.
 
-    A store holds text and compares it. It neither parses nor hashes, and it adds nothing up:
-    `Chain` checks whatever it returns. Three things are asked of it. `read` returns one
-    consistent state. `append` is atomic: of two calls that expect the same head one returns
-    False. What `append` returned True for is on the disk.
+    A store keeps and compares text. It neither parses nor hashes, and adds nothing up: `Chain`
+    checks its results. There are three requirements. `read` returns one consistent state. `append`
+    is atomic: of two calls with the same expected head, one returns False. After `append` returns
+    True, the entry is on the disk.
     """
 
     #: how errors call it: "the privacy budget in ..."
@@ -232,7 +231,7 @@ class BudgetStore(ABC):
 
     @property
     def person(self) -> str:
-        """Who is asking, for the charge; asked for after a `read`."""
+        """Person for the charge; used after a `read`."""
         # a note only: there may be no such user, as in a container
         with suppress(Exception):
             return getpass.getuser()
@@ -257,18 +256,17 @@ class BudgetStore(ABC):
         entry, head : str, str
             What is appended.
         expected : str
-            The head of the last entry; empty where there is none.
+            Head of the last entry; empty if there is none.
 
         Raises
         ------
         BudgetError
-            If it cannot be written to. Nothing was appended, or the error says that it may have
-            been.
+            If writing fails. Nothing was appended, or the error says that it may have been.
         """
 
 
 class Seen(NamedTuple):
-    """How far a chain went: its identity, number of charges, and last hash; what they add up to."""
+    """Known end of a chain: its identity, number of charges, last hash, and total."""
 
     identity: str
     position: int
@@ -280,7 +278,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, head: Any) -> "Seen":
-        """Return what a head says, or raise a ValueError."""
+        """Return the contents of a head, or raise a ValueError."""
         parts = head.split(":") if isinstance(head, str) else []
         if len(parts) != 3 or not parts[1].isdecimal():
             raise ValueError(f"head must be that of a charge or of a ledger; got {head!r}.")
@@ -293,12 +291,12 @@ class Seen(NamedTuple):
 
 
 class ChainState(NamedTuple):
-    """A chain that was read and checked.
+    """Checked contents of a chain.
 
     Parameters
     ----------
     identity, terms, spent : str, BudgetTerms, Pair
-        Of the budget, and what its charges cost together.
+        Identity and terms of the budget, and total price of its charges.
     streams : frozenset of str
         Identities of the seeded noise of all charges.
     entries, digests : list of str
@@ -314,12 +312,12 @@ class ChainState(NamedTuple):
 
     @property
     def seen(self) -> Seen:
-        """How far it goes."""
+        """End of the chain."""
         streams = tuple(sorted(self.streams))
         return Seen(self.identity, len(self.entries), self.digests[-1], self.spent, streams)
 
     def holds(self, seen: Seen) -> bool:
-        """Return whether the chain once was what was seen, and has only grown."""
+        """Return whether the chain extends a known one."""
         known = seen.position < len(self.digests) and self.digests[seen.position] == seen.digest
         return known and seen.identity == self.identity
 
@@ -332,12 +330,12 @@ class ChainState(NamedTuple):
 
 
 def chained(digest: str, text: str) -> str:
-    """Return the hash of a text and of all before it."""
+    """Return the hash of a text and of all earlier ones."""
     return hashlib.sha256(f"{digest}\n{text}".encode()).hexdigest()
 
 
 def new_header(terms: BudgetTerms) -> str:
-    """Return the header of a new budget, which no other budget has."""
+    """Return a unique header for a new budget."""
     identity = SystemBits().words(2).tobytes().hex()
     return json.dumps({"identity": identity, **terms._asdict()})
 
@@ -353,14 +351,14 @@ def refuse_shared_noise(stream: str | None, known: Collection[str]) -> None:
 
 
 class Chain:
-    """The charges of a budget, read anew and checked from the first to the last at every use.
+    """Charges of a budget, read and checked from the first to the last at every use.
 
     Parameters
     ----------
     store : BudgetStore
-        Where they are.
+        Store of the charges.
     head : str, default=None
-        The head that was seen last; None accepts the chain as it is found.
+        Last known head; None accepts any chain.
     """
 
     def __init__(self, store: BudgetStore, head: str | None = None) -> None:
@@ -369,11 +367,11 @@ class Chain:
 
     @property
     def head(self) -> str | None:
-        """What was seen last."""
+        """Last known head."""
         return None if self._seen is None else self._seen.head
 
     def read(self) -> ChainState:
-        """Return the chain, or raise a BudgetError unless it holds all that was seen before."""
+        """Return the chain, or raise a BudgetError unless it has all known charges."""
         # first: what another thread sees meanwhile may be longer
         seen = self._seen
         header, links = self.store.read()
@@ -390,7 +388,7 @@ class Chain:
         return state
 
     def add(self, charge: Charge, cost: Pair, limits: Pair) -> Charge | Pair:
-        """Return the charge as recorded, or what was spent before if it is too much."""
+        """Return the recorded charge, or the earlier spending if the charge is too large."""
         while True:
             state = self.read()
             refuse_shared_noise(charge.stream, state.streams)
@@ -417,7 +415,7 @@ class Chain:
 
 
 def _checked(header: str, links: list[tuple[str, str]], seen: Seen | None) -> ChainState:
-    """Return a chain whose entries confirm each other, or raise."""
+    """Return the chain after a check of its hashes, or raise."""
     facts = json.loads(header)
     identity = str(facts.pop("identity"))
     terms = BudgetTerms.checked(**facts)
@@ -445,7 +443,7 @@ def _checked(header: str, links: list[tuple[str, str]], seen: Seen | None) -> Ch
 
 
 class MemoryStore(BudgetStore):
-    """The chain of one process, whatever the number of its threads."""
+    """Chain of one process, for any number of threads."""
 
     name = "the privacy budget in memory"
 
@@ -478,10 +476,9 @@ class MemoryStore(BudgetStore):
 
 
 class FileStore(BudgetStore):
-    """The chain in an SQLite file, for any number of processes.
+    """Chain in an SQLite file, for any number of processes.
 
-    Every call opens the file anew: nothing is inherited by forks, and a file that vanished is
-    noticed.
+    Every call opens the file again: forks inherit nothing, and a missing file is noticed.
     """
 
     def __init__(self, path: str) -> None:
@@ -497,7 +494,7 @@ class FileStore(BudgetStore):
             return row[0], rows.fetchall()
 
     def create(self, header: str) -> None:
-        """Make the file, whole or not at all; one that is there stays as it is."""
+        """Create the file atomically; an existing file is unchanged."""
         path = self.path
         if os.path.exists(path):
             return

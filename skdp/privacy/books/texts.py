@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ledger in words, and kinds of objects."""
+"""Ledgers and kinds of objects in words."""
 
 import html
 import math
@@ -19,14 +19,14 @@ def a_kind(value: Any) -> str:
 
 
 def some_of(names: Any, most: int = 6) -> str:
-    """Return names, or numbers, as in code; of many the first ones, and how many follow."""
+    """Return names or numbers as in code; of many, the first ones and the number of others."""
     listed = list(names.tolist() if hasattr(names, "tolist") else names)
     more = len(listed) - most
     return ", ".join(map(repr, listed[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def rows_read(release: Any) -> str:
-    """Say which rows a release read."""
+    """Describe the rows of a release."""
     sampling = release.noise.sampling
     if sampling is not None and release.noise.by_chance:
         return f"a batch of {sampling.batch_size:.6g}, {sampling.kind}, rate {sampling.rate:.4g}"
@@ -34,13 +34,13 @@ def rows_read(release: Any) -> str:
 
 
 def what_is_kept(noise: Noise) -> str:
-    """Say which noisy values were released, if not all; begins with a comma."""
+    """Describe the released noisy values, if not all; begins with a comma."""
     side = "beyond" if noise.two_sided else "above"
     return "" if noise.threshold is None else f", only {side} {noise.threshold:.6g}"
 
 
 def what_is_drawn(noise: Noise, digits: int = 6) -> str:
-    """Say which law the noise has."""
+    """Describe the law of the noise."""
     if noise.law == "local":
         return "drawn by every row on its own"
     if noise.law == "fits":
@@ -53,7 +53,7 @@ def what_is_drawn(noise: Noise, digits: int = 6) -> str:
 
 
 def which_grid(noise: Noise) -> str:
-    """Say which grid the release lies on, if the line is about one; begins with a comma."""
+    """Describe the grid of a release, if any; begins with a comma."""
     return f", grid 2^{int(math.log2(noise.grid))}" if noise.scale else ""
 
 
@@ -79,7 +79,7 @@ def _cells(release: Any) -> dict[str, Any]:
 
 
 def ledger_text(releases: Sequence[Any], notes: list[str]) -> str:
-    """Return the releases as text, a paragraph each."""
+    """Return the releases as text, one paragraph each."""
     lines = [f"Ledger, releases: {sum(release.count for release in releases)}"]
     for release in releases:
         lines += [f"  {name:<12}{value}" for name, value in _cells(release).items()] + [""]
@@ -87,7 +87,7 @@ def ledger_text(releases: Sequence[Any], notes: list[str]) -> str:
 
 
 def ledger_html(releases: Sequence[Any], notes: list[str]) -> str:
-    """Return the releases as an HTML table, a row each."""
+    """Return the releases as an HTML table, one row each."""
     rows = [_cells(release) for release in releases]
     head = f"<tr>{tags('th', rows[0])}</tr>" if rows else ""
     body = "".join(f"<tr>{tags('td', row.values())}</tr>" for row in rows)

@@ -30,7 +30,7 @@ FLOOR = 1e-300
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a float; NaN for whatever is no int or float, of Python or numpy."""
+    """Return a number as a float; NaN for other types than int and float, of Python or numpy."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if not number or isinstance(value, bool):
         return math.nan
@@ -65,7 +65,7 @@ def check_mu(mu: Any) -> float:
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise unless a value is one of those allowed."""
+    """Raise unless a value is allowed."""
     if not (isinstance(value, str) and value in (allowed := tuple(allowed))):
         raise ValueError(f"{name} must be one of {allowed}; got {value!r}.")
 
@@ -141,7 +141,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
 
 
 def pure_mu(epsilon: float) -> float:
-    """Return the Gaussian-DP parameter that every purely epsilon-DP release has, rounded up.
+    """Return the Gaussian-DP parameter of any purely epsilon-DP release, rounded up.
 
     Parameters
     ----------

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random batches of rows, with exact laws.
 
-A release that reads a secret random batch says less about a row than one that reads all
-rows; what that is worth is computed in ``laws/loss_distributions.py``. Which rows are in a
-batch is secret: amplification by sampling rests on it. So batches are drawn from the same
-bits as the noise, inside the gate, and nobody else sees them.
+A release on a secret random batch reveals less about a row than a release on all rows;
+``laws/loss_distributions.py`` computes the gain. The rows of a batch are secret: amplification by
+sampling depends on it. So batches are drawn from the same bits as the noise, inside the gate, and
+nobody else sees them.
 """
 
 import math
@@ -23,10 +23,10 @@ Positions = NDArray[np.int64]
 
 
 def poisson_subset(n_rows: int, gap_scale: float, bits: Bits) -> Positions:
-    """Return sorted positions; each is in with probability ``1 - exp(-1 / gap_scale)``.
+    """Return sorted positions, each with probability ``1 - exp(-1 / gap_scale)``.
 
-    The numbers of rows left out between two that are in are independent and geometric:
-    the work grows with the batch, not with the data.
+    The gaps between selected rows are independent and geometric: the work grows with the batch,
+    not with the data.
     """
     expected = -n_rows * math.expm1(-1 / gap_scale)
     block = int(expected + 6 * math.sqrt(expected)) + 16
@@ -82,7 +82,7 @@ SMALLEST_RATE = 1e-12
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the batch of one release is drawn, anew for every release.
+    """Sampling of the batch of one release, fresh for every release.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Sampling:
         return min(1.0, exact * (1 + 1e-15))
 
     def adjacency(self, asked: str) -> str:
-        """Return the adjacency in whose sensitivity the price of a batch is stated.
+        """Return the adjacency of the sensitivity in the price of a batch.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Charges: the side of a curator that never sees a row, its budget, record, and prepaid rights."""
+"""Charges: the budget, record and prepaid rights of a curator, without access to rows."""
 
 import operator
 import threading
@@ -17,14 +17,14 @@ Rows = tuple[int, int]
 
 @dataclass(frozen=True)
 class Terms:
-    """What is promised, to whom, and with which source of noise.
+    """Adjacency, unit and source of noise of a curator.
 
     Parameters
     ----------
     n_rows, adjacency, unit : int, str, str
         As for a `Curator`.
     seeded, origin, stream : bool, str, str or None
-        Of the source of noise; the identity of its stream, if it was seeded.
+        Facts of the source of noise; identity of its stream, if seeded.
     """
 
     n_rows: int
@@ -39,14 +39,14 @@ class Terms:
         check_choice("unit", self.unit, ("row", "group"))
 
     def part(self, rows: Rows | None) -> Rows:
-        """Return the first of some rows and the one after the last; None is all of them."""
+        """Return the first row of a part and the one after the last; None is all rows."""
         start, stop = map(operator.index, (0, self.n_rows) if rows is None else rows)
         if not 0 <= start < stop <= self.n_rows:
             raise ValueError(f"rows must be a part of {self.n_rows} rows; got {rows!r}.")
         return start, stop
 
     def facts(self, query: Any, law: Law, rows: Rows | None) -> Any:
-        """Return what a query states, under the adjacency that a law asks for."""
+        """Return the statement of a query, under the adjacency of a law."""
         check_fields(query)
         start, stop = self.part(rows)
         adjacency, anywhere = self.adjacency, self.unit == "group"
@@ -89,15 +89,15 @@ class Terms:
 
 
 class Prepaid:
-    """The right to a number of releases of one kind, all of them charged beforehand.
+    """Right to a number of releases of one kind, all charged in advance.
 
-    Only `Curator.prepay` makes one that its curator honours.
+    Only `Curator.prepay` makes valid ones.
     """
 
 
 @dataclass(frozen=True)
 class Charged:
-    """One release that has been charged, or is about to be.
+    """One release, charged or about to be charged.
 
     Parameters
     ----------
@@ -115,13 +115,13 @@ class Charged:
 
     @property
     def n_reads(self) -> int:
-        """How often rows may be read for it."""
+        """Number of allowed readings of the rows."""
         return max(line.times for line in self.lines)
 
 
 @dataclass
 class Account:
-    """What is remembered of a `Prepaid`.
+    """Account of a `Prepaid`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Account:
 
 
 class Charging:
-    """Put releases on a record, or refuse them; parameters are those of a `Curator`."""
+    """Record or refuse releases; parameters as for a `Curator`."""
 
     def __init__(
         self, terms: Terms, epsilon: Any, delta: Any, mu: Any, assumptions: tuple[str, ...]
@@ -177,18 +177,18 @@ class Charging:
 
     @property
     def record(self) -> Record:
-        """What has been charged so far."""
+        """Charges so far."""
         return self._record
 
     def share(self, budget: Any, label: str) -> None:
-        """Take all of it from what several curators share, or raise."""
+        """Charge all of it to a shared budget, or raise."""
         facts = {name: getattr(self.terms, name) for name in ("adjacency", "unit", "stream")}
         # all at once, before a row is admitted; what fails from here on has been paid for
         charge = budget.charge(self._epsilon, self._delta, mu=self._mu, label=label, **facts)
         self._record = self._record.charged_as(charge)
 
     def charge(self, query: Any, law: Law, rows: Rows | None) -> Charged:
-        """Put a release on the record, or raise before anything is read."""
+        """Record a release, or raise before anything is read."""
         charged = self._stated(query, law, rows)
         self._append([self.terms.release(line, rows) for line in charged.lines])
         return charged
@@ -210,7 +210,7 @@ class Charging:
         return prepaid
 
     def redeem(self, query: Any, prepaid: Prepaid, rows: Rows | None) -> Charged:
-        """Count a release that was paid for; return what was charged, and the rows it may read."""
+        """Count a prepaid release; return the charge, and the rows it may read."""
         if (account := self._accounts.get(prepaid)) is None:
             raise BudgetError("no release of this kind is left that was paid for.")
         paid = account.charged

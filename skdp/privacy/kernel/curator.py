@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The curator: holds the private rows, and is the only way out for a number."""
+"""The curator: holder of the private rows, and the only way out for a number."""
 
 import operator
 import warnings
@@ -25,8 +25,7 @@ class Curator:
     n_rows : int
         Number of rows; public.
     epsilon, delta : float
-        The budget, in nats and as a probability. Checked here again whatever the
-        caller checked.
+        Privacy budget, in nats and as a probability; always checked here.
     adjacency : {"replace-one", "zero-out", "add-remove", "local"}
         Neighbours differ in one row ("replace-one"), or one row is replaced by a null row that
         contributes nothing ("zero-out"): the number of rows is public. Or it is there or not
@@ -35,23 +34,22 @@ class Curator:
         None draws noise from the operating system; the purpose keeps the seeded streams
         of different estimators apart.
     assumptions : tuple of str, default=()
-        What was read from the data beforehand and is assumed public.
+        Facts read from the data in advance and assumed public.
     progress : callable, default=None
         Called after every release, with the number of releases so far and nothing else.
     unit : {"row", "group"}, default="row"
-        What a row of what is admitted stands for: one row, or all rows of one group.
+        Unit of an admitted row: one row, or all rows of one group.
     mu : float, default=None
-        What the Gaussian-DP parameter of all releases together stays below, besides; None
-        for no such bound.
+        Additional bound on the Gaussian-DP parameter of all releases together; None for no bound.
     budget : object, default=None
-        What several curators share; its `charge` takes all of this budget, or raises.
+        Budget shared by several curators; its `charge` takes all of this budget, or raises.
 
     Raises
     ------
     ValueError
         If the budget, the adjacency or `random_state` is unusable.
     BudgetError
-        If the shared budget has less left.
+        If less is left in the shared budget.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class Curator:
 
     @property
     def ledger(self) -> Record:
-        """What has been released so far; ``skdp.privacy.Ledger.of`` makes it readable."""
+        """Record of the releases so far; ``skdp.privacy.Ledger.of`` makes it readable."""
         return self._charging.record
 
     def map_rows(self, function: Callable[[Any], Any]) -> None:
@@ -193,7 +191,7 @@ class Curator:
 
 
 class ChargedSource:
-    """Rows and random bits for one release that has been charged: what a law gets to see.
+    """Rows and random bits for one charged release, as seen by a law.
 
     Parameters
     ----------
@@ -206,7 +204,7 @@ class ChargedSource:
         self.bits, self.n_rows = curator._bits, n_rows
 
     def read(self) -> Any:
-        """Return the rows, a fresh batch every time, or raise once all were read for."""
+        """Return the rows, a fresh batch every time, or raise after the last allowed reading."""
         if self._left < 1:
             raise BudgetError("rows are read as often as was charged, and not more often.")
         if self._left < self._charged.n_reads:

@@ -26,7 +26,7 @@ class SeededNoiseWarning(PrivacyWarning):
 
 
 def level_of_caller() -> int:
-    """Return the stack level of the first line outside of the library and what calls it."""
+    """Return the stack level of the first line outside of the library and of its callers."""
     level, frame = 1, sys._getframe(1)
     between = {"skdp", "sklearn", "contextlib", "joblib"}
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:

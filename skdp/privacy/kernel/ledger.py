@@ -1,12 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The record of releases: what was released, at what price, and why that price is right.
+"""The record of releases: statistics, prices, and reasons for the prices.
 
-A record is plain immutable data. The meaning of a field never changes between
-versions; new kinds of release get new fields. Every line is priced twice: as its law
-declares it, which is what is added up, and from its own sensitivity, noise and batches
-(`Noise.actual`). A line whose declared price is the lower one is refused. Composition, the
-epsilon of many lines together, comes first.
+A record is plain immutable data. The meaning of a field never changes between versions; new kinds
+of release get new fields. Every line is priced twice: as declared by its law, for the total, and
+from its own sensitivity, noise and batches (`Noise.actual`). A line with a lower declared price is
+refused. Composition, the epsilon of many lines together, comes first.
 """
 
 import math
@@ -42,12 +41,12 @@ _LOUD = 20.0
 
 @dataclass(frozen=True)
 class SampledCost:
-    """Releases on random batches, as the accountant sees them.
+    """Releases on random batches, for the accountant.
 
     Parameters
     ----------
     sampling, mu, adjacency : Sampling, float, {"replace-one", "zero-out"}
-        How batches are drawn, sensitivity over noise, and what is promised.
+        Sampling of batches, sensitivity over noise, and adjacency.
     count : int
         Number of releases.
     """
@@ -113,7 +112,7 @@ def compose_epsilon(
 
 
 def most_participations(n_rounds: int, rate: float, delta: float) -> int:
-    """Return the least k, at least 1, of more than which a row reports with chance <= delta.
+    """Return the least k >= 1 such that a row reports more than k times with chance <= delta.
 
     Parameters
     ----------
@@ -277,7 +276,7 @@ class Release:
 
     @property
     def price(self) -> Price:
-        """What one such release costs."""
+        """Price of one such release."""
         return self.noise.price
 
 
@@ -307,14 +306,14 @@ def _total_price(releases: list[Release]) -> float:
 
 @dataclass(frozen=True)
 class Record:
-    """Immutable list of releases, and what they cost together; `Ledger` says it in words.
+    """Immutable list of releases, with their total price; `Ledger` has it in words.
 
     Parameters
     ----------
     releases : tuple of Release
         In order.
     assumptions : tuple of str
-        What was taken from the data and is assumed public.
+        Facts taken from the data and assumed public.
     budget_heads : tuple of str
         Where the charges of all this stand in the chains of shared budgets; empty without one.
     """
@@ -384,7 +383,7 @@ class Record:
         )
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """Return the epsilon of all that everybody may see, rounded up.
+        """Return the epsilon of all public releases, rounded up.
 
         Parameters
         ----------
@@ -403,7 +402,7 @@ class Record:
         return compose_epsilon(self.mu, self._priced(), delta, self._sampled(), self.rho)
 
     def local_epsilon(self, delta: float = 0.0) -> float:
-        """Return the epsilon of the reports, towards whoever receives them, rounded up.
+        """Return the epsilon of the reports towards their receivers, rounded up.
 
         Parameters
         ----------
@@ -432,7 +431,7 @@ class Record:
         return self.epsilon(delta) <= epsilon
 
     def append(self, release: Release) -> Self:
-        """Return a new record with one more release, if it costs no more than it declares."""
+        """Return a new record with one more release, if its price is at most the declared one."""
         actual = release.noise.actual(release.stated_sensitivity, release.size)
         if not release.price.covers(actual):
             raise BudgetError(
@@ -461,7 +460,7 @@ class Record:
         return replace(self, assumptions=tuple(dict.fromkeys(self.assumptions + assumptions)))
 
     def charged_as(self, charge: Any) -> Self:
-        """Return a new record that has the head of a charge, if it has one."""
+        """Return a new record with the head of a charge, if any."""
         heads = (*self.budget_heads, getattr(charge, "head", None))
         return replace(self, budget_heads=tuple(filter(None, heads)))
 

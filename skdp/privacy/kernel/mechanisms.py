@@ -1,12 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Queries, laws and noise: what is stated, what it costs, and how noise is added.
+"""Queries, laws and noise: statements, prices, and addition of noise.
 
-A law is told what one release may cost. It turns the sensitivity that a query states
-into a `Noise`, and that one object is both what the ledger records and what the noise
-is drawn from: no second number can reach the accountant. What additive noise costs is
-computed here once more, from its scale and the sensitivity (`Noise.actual`): a law
-that errs is found out. Laws themselves stand in ``privacy/laws``.
+A law is given the price of one release. It turns the sensitivity stated by a query into a `Noise`.
+The ledger records this object, and the noise is drawn from the same object: no second number can
+reach the accountant. The price of additive noise is computed here again, from its scale and the
+sensitivity (`Noise.actual`), so a wrong law is detected. The laws are in ``privacy/laws``.
 
 Numerics. With g a public power of two, a statistic x is released as
 ``g * (rint(x / g) + rint(N / g))``, N continuous noise, all in exact integer
@@ -41,14 +40,14 @@ FLOAT_SLACK, GROUP_SLACK = 1e-6, 8e-12
 
 
 def plain_floats(stated: Any, *names: str) -> None:
-    """Make floats of what a query states in others, in which noise and price would be rounded."""
+    """Convert the numbers stated by a query to floats, for noise and price without rounding."""
     for name in names:
         object.__setattr__(stated, name, float(getattr(stated, name)))
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far one row can move a statistic, stated by the query.
+    """Largest change of a statistic by one row, stated by the query.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Price:
-    """What one release costs, in the form in which it is added up.
+    """Price of one release, in the form for addition.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ class Price:
 
     @property
     def by_chance(self) -> bool:
-        """Whether it is up to chance which rows are read."""
+        """Whether the rows read are random."""
         return self.sampling is not None and not self.sampling.reads_all
 
     def covers(self, other: "Price") -> bool:
@@ -156,7 +155,7 @@ class Noise:
 
     @property
     def by_chance(self) -> bool:
-        """Whether it is up to chance which rows are read."""
+        """Whether the rows read are random."""
         return self.sampling is not None and not self.sampling.reads_all
 
     @cached_property
@@ -165,7 +164,7 @@ class Noise:
         return Price(self.mu, self.epsilon, self.delta, self.sampling)
 
     def actual(self, stated: float, size: int) -> Price:
-        """Return what a release costs, from the stated sensitivity and the noise that is drawn."""
+        """Return the price of a release, from the stated sensitivity and the drawn noise."""
         if self.law == "gaussian" and self.threshold is None:
             return Price(mu=self.loudness(stated, math.sqrt(size)), sampling=self.sampling)
         if self.law == "laplace" and self.threshold is None:
@@ -234,7 +233,7 @@ def _is_finite(value: Any, or_infinite: bool) -> bool:
 
 
 class Line(NamedTuple):
-    """What a law says about a release, for the ledger: see `skdp.privacy.kernel.ledger.Release`.
+    """Statement of a law about a release; see `skdp.privacy.kernel.ledger.Release`.
 
     `idealised` says whether its noise is made of floats; `local`, whether it is a report that
     rows make on their own, whatever the adjacency of the curator.
@@ -253,7 +252,7 @@ class Line(NamedTuple):
 
 
 class Source(Protocol):
-    """What a curator hands to a law, for one release that has been charged."""
+    """Access of a law to the rows, for one charged release."""
 
     bits: Bits  # the source of random words
     n_rows: int  # the number of rows of the part that is read; public
@@ -263,10 +262,10 @@ class Source(Protocol):
 
 
 class Law:
-    """A way to randomise a release: what noise a price buys, what that costs, how it is drawn.
+    """Law of a randomised release: calibration, price and draw of noise.
 
-    A law is a class with `calibrate` and `release`; what it costs is said by the noise that
-    `calibrate` returns. It stands in one file with its proof.
+    A law is a class with `calibrate` and `release`; the noise returned by `calibrate` has the
+    price. It is in one file with its proof.
     """
 
     #: how batches are drawn; None for all rows
@@ -281,7 +280,7 @@ class Law:
         raise NotImplementedError
 
     def price(self, noise: Any) -> Price:
-        """Return what one release with such noise costs."""
+        """Return the price of one release with such noise."""
         declared: Price = noise.price
         return declared
 
@@ -290,7 +289,7 @@ class Law:
         return float(sensitivity.l2)
 
     def lines(self, query: Any, sensitivity: Any, noise: Any) -> Sequence[Line]:
-        """Return what goes on the ledger for one release: every part of it that costs."""
+        """Return the lines of one release for the ledger: every part with a price."""
         stated, idealised = self.stated(sensitivity), getattr(query, "idealised", False)
         return (Line(query.name, query.size, noise, stated, sensitivity.theorem, idealised),)
 

@@ -110,7 +110,7 @@ class SeededBits(Bits):
 
 
 def make_bits(random_state: Any, purpose: str = "") -> Bits:
-    """Return the source of bits that a `random_state` parameter asks for.
+    """Return the source of bits for a `random_state` parameter.
 
     None is the operating system; an int is a seed; a RandomState or a Generator is
     advanced by 16 bytes, which become the seed. Anything else raises ValueError.
@@ -164,7 +164,7 @@ _TWO_PI = Decimal(
 
 
 def check_scale(scale: float) -> None:
-    """Raise a ValueError for a scale with which floats and int64 cannot keep up."""
+    """Raise a ValueError for a scale out of range for floats and int64."""
     if not 0 < scale <= 2**40:
         raise ValueError(f"scale must be in (0, 2**40] grid steps; got {scale!r}.")
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Additive noise: Gaussian, Laplace, and Gaussian on a random batch.
 
-A Gaussian release of a statistic of l2 sensitivity S with standard deviation sigma is exactly
-(S / sigma)-GDP, one with Laplace noise of scale b on a statistic of l1 sensitivity S is
-(S / b)-DP. Both hold for the statistic rounded to the grid, whose sensitivity is charged (see
-``kernel/mechanisms.py``); what a batch makes of a Gaussian release is said in
-``loss_distributions.py``. K-norm noise, which is additive too, has a file of its own.
+A Gaussian release of a statistic of l2 sensitivity S with standard deviation sigma is exactly (S /
+sigma)-GDP. A release with Laplace noise of scale b of a statistic of l1 sensitivity S is (S /
+b)-DP. Both hold for the statistic rounded to the grid; the sensitivity of the rounded statistic is
+charged (see ``kernel/mechanisms.py``). Gaussian releases on batches are in
+``loss_distributions.py``. K-norm noise, which is additive too, has its own file.
 """
 
 import math
@@ -21,7 +21,7 @@ from skdp.privacy.laws.calibration import ROUND_UP, additive_scale
 
 
 class Additive(Law):
-    """Noise that is added to the exact statistic, ``query.evaluate(rows)``."""
+    """Noise added to the exact statistic, ``query.evaluate(rows)``."""
 
     def release(self, query: Any, noise: Noise, source: Source) -> Values:
         """Evaluate the statistic on the rows, or on a batch of them, and add the noise."""
@@ -36,7 +36,7 @@ class GaussianMechanism(Additive):
     Parameters
     ----------
     mu : float
-        Gaussian-DP parameter that one release costs.
+        Price of one release, a Gaussian-DP parameter.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class GaussianMechanism(Additive):
 
 @dataclass(frozen=True)
 class PureMechanism(Law):
-    """Whatever has a price in nats alone."""
+    """Base class of laws with a price in epsilon only."""
 
     epsilon: float
 
@@ -73,7 +73,7 @@ class LaplaceMechanism(PureMechanism, Additive):
     Parameters
     ----------
     epsilon : float
-        Pure-DP parameter that one release costs, in nats.
+        Price of one release, a pure epsilon in nats.
 
     Examples
     --------
@@ -95,14 +95,14 @@ class LaplaceMechanism(PureMechanism, Additive):
 
 @dataclass(frozen=True)
 class SampledGaussianMechanism(Additive):
-    """Gaussian noise on a sum over the rows of a batch that is drawn anew every time.
+    """Gaussian noise on a sum over the rows of a fresh random batch.
 
     Parameters
     ----------
     mu : float
-        Sensitivity over standard deviation, the sensitivity being the norm of one row's
-        contribution for Poisson batches, and the distance of two contributions otherwise.
-        Without sampling a release would be `mu`-GDP.
+        Sensitivity over standard deviation. The sensitivity is the norm of one row's contribution
+        for Poisson batches, and the distance of two contributions otherwise. Without sampling a
+        release would be `mu`-GDP.
     sampling : Sampling
         How the batch is drawn.
 
@@ -129,21 +129,21 @@ class SampledGaussianMechanism(Additive):
 
 
 class NotedNoise(Law):
-    """Additive noise whose release is looked up, or made and noted before anybody has it.
+    """Additive noise with releases from a file, or written to it before use.
 
     Parameters
     ----------
     law : Additive
-        What calibrates, prices and draws the noise.
+        Law that calibrates, prices and draws the noise.
     recall : callable
-        Returns the release if it was made before, or None.
+        Returns an earlier release, or None.
     note : callable
-        Takes what was released.
+        Writes a release.
 
     Notes
     -----
-    With seeded noise a release that is looked up uses as many words as one that is made: the next
-    one has those that it would have had.
+    With seeded noise, an earlier release uses as many words as a new one, so the next release has
+    the same words as without a file.
     """
 
     def __init__(self, law: Any, recall: Any, note: Any) -> None:
@@ -155,11 +155,11 @@ class NotedNoise(Law):
         return self.law.calibrate(sensitivity, size)
 
     def lines(self, query: Any, sensitivity: Any, noise: Any) -> Any:
-        """Return what the law puts on the ledger."""
+        """Return the lines of the law for the ledger."""
         return self.law.lines(query, sensitivity, noise)
 
     def release(self, query: Any, noise: Noise, source: Source) -> Values:
-        """Return the release as it was made, or make it and have it noted."""
+        """Return the earlier release, or make and write a new one."""
         found: Values | None = self._recall()
         if found is not None:
             if source.bits.seeded:

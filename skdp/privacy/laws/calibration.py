@@ -1,9 +1,9 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calibration: how much noise a budget asks for, and what is left of it beside other releases.
+"""Calibration: the noise for a budget, also beside other releases.
 
-Everything here is rounded down: a calibrated parameter is never above what was granted. No
-promise rests on that, for the ledger prices every release once more.
+Everything here is rounded down: a calibrated parameter is never above the granted one. No privacy
+claim depends on that, because the ledger prices every release again.
 """
 
 import math
@@ -88,7 +88,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _gdp_mu(epsilon: float, delta: float) -> float:
-    """Return what `gdp_mu` does; a fit asks for the same budget several times."""
+    """Return the result of `gdp_mu`, cached: a fit uses the same budget several times."""
     # floats give out beyond, and nobody could tell the difference
     epsilon = min(epsilon, 1e9)
     if gdp_delta(SMALLEST_MU, epsilon) > delta:
@@ -115,7 +115,8 @@ def pure_epsilon(mu: float) -> float:
     Returns
     -------
     epsilon : float
-        In nats, finite: less than ``log(Phi(mu / 2) / Phi(-mu / 2))``, by a part in 10^12 mostly.
+        Epsilon in nats, finite: less than ``log(Phi(mu / 2) / Phi(-mu / 2))``, mostly by a part in
+        10^12.
     """
     epsilon = float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
     if mu < 2:
@@ -139,7 +140,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Returns
     -------
     rho : float
-        0 at delta 0, or if the budget is so small that floats give out.
+        The parameter; 0 at delta 0, or if the budget is too small for floats.
     """
     # floats give out beyond, and nobody could tell the difference
     epsilon, delta = min(check_epsilon(epsilon), 1e9), check_delta(delta)
@@ -162,7 +163,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def additive_scale(
     stated: float, bound: float, price: float, rounding: float, spread: float = 1.0
 ) -> tuple[float, ...]:
-    """Return scale, grid and the sensitivity paid for.
+    """Return scale, grid and charged sensitivity.
 
     `rounding` is its part per grid step, `spread` the size of a draw in scales.
     """
@@ -202,15 +203,15 @@ def sampled_mu(
     epsilon, delta : float
         Budget of everything: in nats, and in (0, 1).
     sampling, n_releases, adjacency : Sampling, int, {"replace-one", "zero-out"}
-        How batches are drawn, how often, and what is promised.
+        Sampling of batches, number of releases, and adjacency.
     mu, priced : float, tuple of (float, float, int)
-        What else is released: total Gaussian-DP parameter, and (epsilon, delta, count).
+        Prices of the other releases: total Gaussian-DP parameter, and (epsilon, delta, count).
 
     Returns
     -------
     mu : float
-        Found on composed privacy loss distributions, to 3 parts in 10^4. The result is kept:
-        the same question is answered at once the next time.
+        The parameter from composed privacy loss distributions, to 3 parts in 10^4. The result is
+        cached.
 
     Raises
     ------
@@ -243,7 +244,7 @@ def sampled_mus(
     Returns
     -------
     mus : tuple of float
-        One for every part, as `sampled_mu` finds it for one.
+        One parameter per part, as from `sampled_mu`.
 
     Raises
     ------
@@ -258,7 +259,7 @@ def sampled_mus(
         return tuple(_coarse(value * part.mu) for part in parts)
 
     def excess(value: float) -> float:
-        """Return log of epsilon over budget; 0 or infinite epsilons are as far off as can be."""
+        """Return the log of epsilon over budget, infinite for an epsilon of 0 or infinity."""
         costs = [replace(part, mu=one) for part, one in zip(parts, mus(value), strict=True)]
         # the ledger has what reads all rows in closed form next to what does not
         by_chance = tuple(c for c in costs if not c.sampling.reads_all) or tuple(costs)
@@ -330,8 +331,8 @@ def mu_beside(
     Returns
     -------
     mu : float
-        What is left: at least what a plain sum of epsilons allows, and so that the
-        ledger's composition fits the budget. A function of public numbers only.
+        Remaining parameter: at least as large as under a plain sum of epsilons, and such that the
+        composition on the ledger fits the budget. A function of public numbers only.
 
     Raises
     ------
@@ -378,8 +379,8 @@ def mu_of_all(epsilon: float, delta: float, priced: tuple[float, ...] = ()) -> f
     Returns
     -------
     mu : float
-        A hair more than what `mu_beside` leaves and the pure releases have together. It still
-        implies the budget where all releases are Gaussian, for `gdp_mu` keeps a wider margin.
+        Parameter, slightly larger than `mu_beside` and the pure releases together. It still
+        implies the budget if all releases are Gaussian, because `gdp_mu` has a wider margin.
     """
     mu = mu_beside(epsilon, delta, priced)
     return math.hypot(mu, *map(pure_mu, priced)) * HAIR
@@ -388,10 +389,10 @@ def mu_of_all(epsilon: float, delta: float, priced: tuple[float, ...] = ()) -> f
 def signal_to_noise(
     n_rows: int, epsilon: float, delta: float, adjacency: str, n_coefs: int
 ) -> float:
-    """Return how much rows say of so many coefficients, in units of the noise; an outlook only.
+    """Return the signal of rows per coefficient in units of the noise, a rough forecast.
 
-    That is n mu / (a sqrt(p)), a being 1 under zero-out and 2 under replace-one: the length of a
-    sum of n unit rows over that of the noise which hides one of them.
+    That is n mu / (a sqrt(p)), with a = 1 under zero-out and 2 under replace-one: the length of a
+    sum of n unit rows over the length of the noise that hides one of them.
     """
     moved = 1.0 if adjacency == "zero-out" else 2.0
     return n_rows * gdp_mu(epsilon, delta) / (moved * math.sqrt(n_coefs))

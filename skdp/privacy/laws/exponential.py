@@ -7,10 +7,10 @@ interval of length `spread`, temperature ``spread / epsilon`` makes one draw eps
 privacy loss within an interval of length epsilon: the density changes by the factor
 exp(-change / temperature), its integral by a mean of that factor (McSherry and Talwar 2007).
 
-On a list, the drawn index is the inverse of the cumulative weights at ``u * total``, u a uniform
-real number whose bits are drawn as they are needed. The first 64 bits and floating point decide,
-unless a boundary is nearer than a bound on all errors; then decimal arithmetic decides the same
-question, with more bits and digits until no boundary is too near.
+On a list, the drawn index is the inverse of the cumulative weights at ``u * total``, with a
+uniform real number u; its bits are drawn as needed. The first 64 bits and floating point decide,
+unless a boundary is nearer than a bound on all errors. Then decimal arithmetic makes the same
+decision, with more bits and digits until no boundary is too near.
 """
 
 import math
@@ -81,10 +81,10 @@ def weighted_choice(counts: NDArray[Any], steps: NDArray[Any], rate: float, bits
     Parameters
     ----------
     counts, steps : ndarray of shape (n,)
-        Whole numbers: floats or integers in [0, 2^52], and non-negative int64.
+        Integers: floats or integers in [0, 2^52], and non-negative int64.
     rate, bits : float, Bits
-        Non-negative, meant as the real number it is; source of random bits. ValueError is
-        raised if an argument is out of range, or every count is 0.
+        Non-negative, an exact real number; source of random bits. ValueError is raised if an
+        argument is out of range, or every count is 0.
     """
     if not (len(counts) == len(steps) > 0 and counts.min() >= 0 and 0 < counts.max() <= 2**52):
         raise ValueError("counts must be numbers in [0, 2**52], one at least positive.")
@@ -164,7 +164,7 @@ class Variates:
 
 
 def drawing_source(query: Any, bits: Bits) -> Any:
-    """Return the source of randomness that a query draws from: floats, or bits."""
+    """Return the source of randomness for a query: floats or bits."""
     return Variates(bits) if query.idealised else bits
 
 
@@ -187,15 +187,15 @@ class ExponentialMechanism(PureMechanism):
     """A draw with probability proportional to ``exp(-score / temperature)``.
 
     A query has ``draw(rows, noise, source)``, a draw at the temperature ``noise.scale``, and
-    `idealised`, whether it takes `Variates` (floats) or `Bits` for it. Audits ask it for
-    ``outcomes(*sides)``, outcomes of shape (m, size) that stand for all on the rows of several
-    data sets and how many each stands for, or None for a continuum; and for
-    ``scores_of(rows, outcomes)``, their scores, up to a constant.
+    `idealised`, whether it takes `Variates` (floats) or `Bits` for it. Audits call
+    ``outcomes(*sides)``, which returns outcomes of shape (m, size) that represent all outcomes on
+    the rows of several data sets, and the number that each represents, or None for a continuum;
+    and ``scores_of(rows, outcomes)``, their scores up to a constant.
 
     Parameters
     ----------
     epsilon : float
-        Pure-DP parameter that one draw costs, in nats.
+        Price of one draw, a pure epsilon in nats.
 
     Examples
     --------

@@ -1,21 +1,20 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stability-based histogram: a sum over columns that are not known beforehand.
+"""Stability-based histogram: a sum over columns not known in advance.
 
-Only columns that some row touches get Gaussian noise, and only what ends up beyond a
-threshold tau is released. Let neighbours differ in a row, x in D and x' in D', of norm at
-most 1, with at most s non-zeros. On the columns that only D touches (A) its sums are x_A
-itself, and D' never releases them; A' is the reverse. On the others the sums differ by
-x - x'. With the chances p and p' that D releases some of A, and D' some of A', the
-divergence at epsilon is at most ``p`` plus that of two Gaussians at
-``epsilon + log(1 - p')``. If |x_A| = a, `_distance` bounds how far apart these are, and
-`_stray` bounds p, for tau >= 1 + 2 sigma; A has s - 1 columns at most unless it is all of x.
-Both are monotone in a, and bounded cell by cell. A release is rounded twice, by half a
-grid step: it is beyond tau only if the sum with noise is beyond tau less a step. The proof
-stands in docs/user_guide/proofs_sparse.rst (Proposition 42).
+Only columns that some row touches get Gaussian noise, and only what ends up beyond a threshold tau
+is released. Let neighbours differ in a row, x in D and x' in D', of norm at most 1, with at most s
+non-zeros. On the columns that only D touches (A) its sums are x_A itself, and D' never releases
+them; A' is the reverse. On the others the sums differ by x - x'. With the chances p and p' that D
+releases some of A, and D' some of A', the divergence at epsilon is at most ``p`` plus that of two
+Gaussians at ``epsilon + log(1 - p')``. If |x_A| = a, `_distance` bounds how far apart these are,
+and `_stray` bounds p, for tau >= 1 + 2 sigma; A has s - 1 columns at most unless it is all of x.
+Both are monotone in a, and bounded cell by cell. A release is rounded twice, by half a grid step:
+it is beyond tau only if the sum with noise is beyond tau less a step. The proof is in
+docs/user_guide/proofs_sparse.rst (Proposition 42).
 
-Thresholds are due to Korolova, Kenthapadi, Mishra and Ntoulas (2009); that the two parts
-need not be added at their worst to Wilkins, Kifer, Zhang and Karrer (2024).
+Thresholds are due to Korolova, Kenthapadi, Mishra and Ntoulas (2009). The joint bound, in place of
+a sum of two worst cases, is due to Wilkins, Kifer, Zhang and Karrer (2024).
 """
 
 import math
@@ -60,7 +59,7 @@ class SparseSensitivity(Sensitivity):
         Rows that differ between neighbours: 1 (zero-out) or 2 (replace-one). Each is of
         norm at most 1.
     columns : int
-        Number of columns that a row touches, at most.
+        Bound on the number of columns of a row.
     nonnegative : bool
         Whether no entry of a row is negative.
     """
@@ -121,7 +120,7 @@ def _divergence_epsilon(epsilon: float, delta: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class ThresholdNoise(Noise):
-    """Gaussian noise behind a threshold; `facts` is what the query stated."""
+    """Gaussian noise with a threshold; `facts` is the statement of the query."""
 
     facts: SparseSensitivity | None = None
 
@@ -174,7 +173,7 @@ class StabilityHistogram(Law):
         gdp_mu(self.epsilon, self.delta)
 
     def calibrate(self, facts: SparseSensitivity, size: int) -> Noise:
-        """Return the noise with the lowest threshold; how many columns there are is no matter."""
+        """Return the noise with the lowest threshold, for any number of columns."""
         inner, most = _divergence_epsilon(self.epsilon, self.delta)
         rounding, lowest = math.sqrt(facts.rows * facts.columns), math.inf
         for share in _SHARES:
@@ -206,13 +205,13 @@ class StabilityHistogram(Law):
         return tau * ROUND_UP
 
     def release(self, query: Any, noise: Noise, source: Source) -> tuple[NDArray[np.int64], Values]:
-        """Add noise to the sums over the columns that rows touch; return what is beyond."""
+        """Add noise to the sums over the touched columns; return those beyond the threshold."""
         columns, sums = touched(query.evaluate(source.read()), query.size)
         return beyond(columns, mechanisms.add_noise(sums, noise, source.bits), noise)
 
 
 def touched(pair: Any, size: int) -> tuple[NDArray[np.int64], Values]:
-    """Return the columns and sums of a query, if it keeps to their form."""
+    """Return the columns and sums of a query, after a check of their form."""
     columns, sums = np.asarray(pair[0], np.int64), np.asarray(pair[1], np.float64)
     ends = np.concatenate([[-1], columns, [size]])
     if sums.ndim != 1 or len(ends) != len(sums) + 2 or not (ends[1:] > ends[:-1]).all():

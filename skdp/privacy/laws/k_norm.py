@@ -9,11 +9,11 @@ differ by a factor of at most ``exp(S / s)`` (Hardt and Talwar 2010): one releas
 proportional to ``exp(-|N|/scale)``. Such an N is ``scale * R * G / |G|`` with G standard
 normal and R a sum of `size` standard exponential variables (Hardt and Talwar 2010).
 
-How. Every normal and every exponential variable owns a stream of uniform bits, read as
-one real number; the vector is a function of these numbers. The first 64 bits of each
-decide it in floating point, unless a coordinate is nearer to a rounding boundary than a
-bound on its error. Then the same numbers, with further bits, decide all of it in
-100-digit arithmetic: nothing is drawn anew, which would favour some outcomes.
+How. Every normal and every exponential variable owns a stream of uniform bits, read as one real
+number; the vector is a function of these numbers. The first 64 bits of each decide it in floating
+point, unless a coordinate is nearer to a rounding boundary than a bound on its error. Then the
+same numbers, with further bits, decide all of it in 100-digit arithmetic: nothing is redrawn,
+which would favour some outcomes.
 
 The error of a coordinate grows with ``scale * sqrt(size)``, its typical length. A grid
 step of 2^-24 times that, which makes the scale 2^24 / sqrt(size) steps, leaves a share
@@ -161,7 +161,7 @@ class KNormMechanism(PureMechanism, Additive):
     Parameters
     ----------
     epsilon : float
-        Pure-DP parameter that one release costs, in nats.
+        Price of one release, a pure epsilon in nats.
 
     Examples
     --------

@@ -1,22 +1,22 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Late noise: sums of noisy vectors in which most coordinates get their noise when it matters.
+"""Late noise: sums of noisy vectors with postponed noise in most coordinates.
 
-A step of a noisy descent adds noise to all coordinates, while the rows of a batch have
-entries in few of them. Which ones is private, so the noise of the others cannot be left out;
-but nobody looks at it before it matters. A coordinate that was left alone for k steps gets
-the noise of all of them at once, in two draws: one for where it is by now, and one for
-the sum of where it has been, which is what an average is made of.
+A step of a noisy descent adds noise to all coordinates, while the rows of a batch have entries in
+few of them. The set of these is private, so the noise of the others cannot be left out; but it can
+be postponed until the coordinate is read. A coordinate without entries for k steps gets the noise
+of all of them at once, in two draws: one for its present value, and one for the sum of its past
+values, for the average.
 
 Let a be the decay, and ``v_0 = 0, v_i = a (v_{i-1} + N_i)`` with independent standard normal
 N_i. With ``A_m = a^0 + ... + a^m``, ``(v_k, v_1 + ... + v_k)`` is normal with mean zero and
 
     variances  a^2 sum a^(2m)  and  a^2 sum A_m^2,  covariance  a^2 sum a^m A_m,  0 <= m < k.
 
-Without decay these are k, k (k + 1) (2k + 1) / 6 and k (k + 1) / 2. The proof that the law of
-all coordinates is that of adding noise in every step is in
-docs/user_guide/proofs_sparse_erm.rst. It is about real numbers: the noise of one step is
-exact on the grid, that of several is a float made of exact draws ("idealised").
+Without decay these are k, k (k + 1) (2k + 1) / 6 and k (k + 1) / 2. The proof that all coordinates
+have the same law as with noise in every step is in docs/user_guide/proofs_sparse_erm.rst. It is
+about real numbers: the noise of one step is exact on the grid; the noise of several steps is a
+float computed from exact draws ("idealised").
 """
 
 import math
@@ -53,7 +53,7 @@ class LazySums:
     n_free, decay : int, float
         The last `n_free` columns do not decay; the others do, by a in (0, 1].
     n_steps, n_skipped : int, int
-        Number of steps, and of those among the first that the average leaves out; fewer.
+        Number of steps, and number of first steps left out of the average; fewer.
     noise : Noise
         Of one step: Gaussian, scale and grid.
     bits : Bits
@@ -91,7 +91,7 @@ class LazySums:
         return self._values[columns]
 
     def add(self, columns: Columns, statistic: Floats) -> None:
-        """Take the exact statistic of the next step into account; its noise comes later."""
+        """Add the exact statistic of the next step; its noise comes later."""
         self._values[columns] += statistic
 
     def average(self) -> Floats:
@@ -159,7 +159,7 @@ def _moments(decay: float, n_steps: int) -> Floats:
 
 @dataclass(frozen=True)
 class LateNoise(Law):
-    """A descent along sums with noise that nobody sees, of which the average point is released.
+    """A descent along secret noisy sums, with the average point as the only release.
 
     All coordinates get noise in every step, as if every sum were released, and every step is
     charged; where a batch has no entries the noise comes late, in one draw for many steps.
@@ -173,7 +173,7 @@ class LateNoise(Law):
     additive : Law
         The noise of every step, Gaussian.
     n_steps, n_skipped : int, int
-        Number of steps, and of the first ones that the average leaves out.
+        Number of steps, and number of first steps left out of the average.
 
     Raises
     ------
@@ -191,7 +191,7 @@ class LateNoise(Law):
 
     @property
     def sampling(self) -> Sampling | None:  # type: ignore[override]
-        """How the batch of every step is drawn."""
+        """Sampling of the batch of every step."""
         return self.additive.sampling
 
     def calibrate(self, sensitivity: Any, size: int) -> Noise:
@@ -202,7 +202,7 @@ class LateNoise(Law):
         return noise
 
     def lines(self, query: Any, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
-        """Return the line of one step, as often as there are steps."""
+        """Return the line of one step, once per step."""
         (line,) = self.additive.lines(query, sensitivity, noise)
         return (line._replace(times=self.n_steps),)
 

@@ -1,11 +1,10 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reports that every row makes on its own, before anybody sees it.
+"""Local reports: every row is randomised on its own, before anybody sees it.
 
-A report is a draw whose law depends on one row. It is epsilon-locally private if its
-densities under any two values of the row differ by a factor of at most exp(epsilon),
-everywhere. Rows that report independently of each other do not share anything, so that one
-report of every row costs a row what its own report costs, and no more.
+A report is a draw whose law depends on one row. It is epsilon-locally private if its densities
+under any two values of the row differ by a factor of at most exp(epsilon), everywhere. Rows report
+independently of each other, so one report of every row costs a row only its own report.
 """
 
 import math
@@ -43,9 +42,9 @@ class LocalMechanism(Law):
     epsilon : float
         Bound on the price of one report, in nats.
     sampling : Sampling, default=None
-        How the rows that report are drawn; None for all. Who takes part is no secret towards
-        those who receive reports, so this makes none of them cheaper; but few rows take part
-        in most of many rounds.
+        Sampling of the reporting rows; None for all. Participation is not secret towards receivers
+        of reports, so sampling does not reduce the price of a report; but few rows take part in
+        most of many rounds.
 
     Examples
     --------
@@ -64,7 +63,7 @@ class LocalMechanism(Law):
             raise ValueError("a row may be in such a batch twice, but is to report only once.")
 
     def calibrate(self, sensitivity: Sensitivity, size: int) -> Noise:
-        """Return the price that the query states, or raise if it is more than was granted."""
+        """Return the price stated by the query, or raise if it exceeds the granted one."""
         spread, bound = sensitivity.spread, sensitivity.bound
         if not (0 < spread <= self.epsilon and 0 < bound < math.inf):
             raise ValueError(
@@ -79,7 +78,7 @@ class LocalMechanism(Law):
 
     @property
     def in_turn(self) -> bool:  # type: ignore[override]
-        """Whether rows may report part by part: unless it is up to chance which rows report."""
+        """Whether rows may report part by part; not with random participation."""
         return self.sampling is None or self.sampling.reads_all
 
     def stated(self, sensitivity: Sensitivity) -> float:
@@ -87,7 +86,7 @@ class LocalMechanism(Law):
         return sensitivity.spread
 
     def lines(self, query: Any, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
-        """Return the line of a report, which is private whatever the adjacency."""
+        """Return the line of a report, which is private under every adjacency."""
         return tuple(line._replace(local=True) for line in super().lines(query, sensitivity, noise))
 
     def release(self, query: Any, noise: Noise, source: Source) -> Values:
@@ -99,7 +98,7 @@ class LocalMechanism(Law):
 
 
 class ReportNoise(Noise):
-    """What every row does to its report: the price is that which the query states."""
+    """Randomisation of a report, with the price stated by the query."""
 
     def actual(self, stated: float, size: int) -> Price:
         """Return the price of one report."""
@@ -107,7 +106,7 @@ class ReportNoise(Noise):
 
 
 def made_reports(query: Any, noise: Noise, source: Source) -> Values:
-    """Return a report of every row that is read, on the grid."""
+    """Return a report of every row read, on the grid."""
     rows = source.read()
     # whether an entry underflows depends on the row: nobody is to be told
     with np.errstate(under="ignore"):
@@ -133,7 +132,7 @@ class SumOfReports:
     Parameters
     ----------
     sum_of, reports : Query, Query
-        The sum, with ``total(reports)``; and what makes the reports of the rows.
+        The sum, with ``total(reports)``; and the query of the reports.
     """
 
     sum_of: Any
@@ -157,10 +156,9 @@ class SumOfReports:
 
 @dataclass(frozen=True)
 class ReportedSum(Law):
-    """A noisy sum of reports that rows make on their own, of which only the sum is released.
+    """A noisy sum of local reports, with only the sum released.
 
-    It has two lines on the ledger: that of the reports, which whoever adds them up sees, and
-    that of the sum, which everybody sees.
+    It has two lines on the ledger: the reports, seen by the collector only, and the public sum.
 
     Parameters
     ----------
@@ -180,20 +178,20 @@ class ReportedSum(Law):
 
     @property
     def sampling(self) -> Sampling | None:  # type: ignore[override]
-        """How the rows are drawn that report."""
+        """Sampling of the reporting rows."""
         return self.additive.sampling
 
     def calibrate(self, sensitivity: tuple[Any, Any], size: int) -> tuple[Noise, Noise]:
-        """Return the noise of the sum, and that of the reports."""
+        """Return the noise of the sum and of the reports."""
         own, reported = sensitivity
         return self.additive.calibrate(own, size), self.local.calibrate(reported, size)
 
     def price(self, noise: tuple[Noise, Noise]) -> Price:
-        """Return what the sum costs; the reports are not released."""
+        """Return the price of the sum; the reports are not released."""
         return noise[0].price
 
     def lines(self, query: SumOfReports, sensitivity: Any, noise: Any) -> tuple[Line, ...]:
-        """Return the line of the reports, hidden from everybody else, and that of the sum."""
+        """Return the hidden line of the reports, and the line of the sum."""
         (own,) = self.additive.lines(query.sum_of, sensitivity[0], noise[0])
         (reported,) = self.local.lines(query.reports, sensitivity[1], noise[1])
         return reported._replace(hidden=True), own._replace(of_reports=True)
@@ -218,28 +216,27 @@ _BLOCKS = 1500
 
 
 def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
-    """Return the epsilon of one local report among many, when a shuffler hides whose it is.
+    """Return the epsilon of one local report after a shuffler, which hides its sender.
 
-    Everybody sends one report, made by one and the same `epsilon`-locally private randomiser.
-    Somebody whom everybody trusts collects the reports and passes on only which values were
-    reported how often, or only their sum. Against whoever sees nothing else, each report is then
-    much more private.
+    Everybody sends one report, made by the same `epsilon`-locally private randomiser. A trusted
+    shuffler collects the reports and passes on only the counts of the reported values, or only
+    their sum. Towards anybody who sees nothing else, each report is then much more private.
 
     Parameters
     ----------
     epsilon : float
-        Budget of one report in nats, finite and greater than 0.
+        Privacy budget of one report, in nats, finite and greater than 0.
     n_reports : int
-        Number of reports that are mixed, at least 1. Count only those that the adversary neither
-        sent nor knows otherwise, the one to be protected among them.
+        Number of mixed reports, at least 1. Count only reports that the adversary did not send and
+        does not know, including the protected one.
     delta : float
-        In [0, 1). Probability that the guarantee may fail.
+        Failure probability of the guarantee, in [0, 1).
 
     Returns
     -------
     shuffled : float
-        The mixed reports are (`shuffled`, `delta`)-differentially private when one row is
-        replaced by another. Rounded up; never above `epsilon`, and equal to it for delta 0.
+        The mixed reports are (`shuffled`, `delta`)-differentially private under replacement of one
+        row. Rounded up; never above `epsilon`, and equal to it for delta 0.
 
     Raises
     ------
@@ -252,19 +249,19 @@ def shuffled_epsilon(epsilon: float, n_reports: int, delta: float) -> float:
 
     Notes
     -----
-    The bound is that of [1]_ (Theorem 3.2, computed and not approximated), for which the guide has
-    a proof of its own (Proposition 65). No randomiser is worse than randomised response between
-    two values that the others hit by chance. Its curve is summed up here from tails of binomial
-    laws; closed formulas for it are larger, mostly by a factor of two to six.
+    The bound is from [1]_ (Theorem 3.2, computed and not approximated); the guide has its own
+    proof (Proposition 65). The worst randomiser is randomised response between two values, which
+    other rows report by chance. Its curve is computed here from tails of binomial distributions;
+    closed formulas are larger, mostly by a factor of two to six.
 
-    *What it needs.* A shuffler that all trust, or secure addition; the same randomiser, with the
-    same parameters, for everybody; and that nobody's report is left out because of what it says.
-    It is about one round. If everybody reports again, the guarantees compose: with the randomiser
-    of a round chosen in the light of the rounds before, but not of reports of the same round.
+    *Requirements.* A trusted shuffler, or secure addition; the same randomiser, with the same
+    parameters, for everybody; and no report left out because of its value. The bound is for one
+    round. If everybody reports again, the guarantees compose: the randomiser of a round may depend
+    on earlier rounds, but not on reports of the same round.
 
-    *Where it ends.* At n = 10^5 and delta = 10^-6 an epsilon of 8 becomes 1.18, but one of 9 only
-    8.74, and at the 50 and more of large models nothing at all is gained. That the sum of many
-    reports looks like a normal variable suggests far smaller values. This is no proof of them.
+    *Limits.* At n = 10^5 and delta = 10^-6 an epsilon of 8 becomes 1.18, but an epsilon of 9 only
+    8.74, and at the 50 and more of large models there is no gain at all. The approximately normal
+    distribution of a sum of many reports suggests far smaller values, but is no proof of them.
 
     References
     ----------

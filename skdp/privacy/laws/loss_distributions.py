@@ -1,11 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Composition by privacy loss distributions, rounded up: what has no closed form.
+"""Composition by privacy loss distributions, rounded up, without a closed form.
 
-Distributions of dp_accounting on a grid of losses, on which every loss is only ever rounded
-up. A pure release stands for its worst case; a Gaussian release on a random batch for the
-dominating pair of its sampling. Let a row's contribution to the sum have norm at most C, and
-sigma be the standard deviation of the noise.
+Distributions of dp_accounting on a grid of losses; every loss is rounded up. A pure release is
+represented by its worst case, a Gaussian release on a random batch by the dominating pair of its
+sampling. Let a row's contribution to the sum have norm at most C, and sigma be the standard
+deviation of the noise.
 
 Poisson. Under zero-out the worst pair is ``(1-q) N(0) + q N(C)`` against ``N(0)``, in both
 directions; under replace-one ``(1-q) N(0) + q N(C)`` against ``(1-q) N(0) + q N(-C)``

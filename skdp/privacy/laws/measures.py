@@ -1,14 +1,14 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures of releases: how far two data sets move a release, and the privacy loss of that.
+"""Measurements of releases: distance between two data sets, and privacy loss.
 
-A query states how far one row can move a statistic, and a law what that costs. Here both are
-measured on two data sets, with all releases before held fixed: the distance of the two
-statistics in the norm in which the law is priced, and the price of that distance at the noise
-that is declared. At the output that was released, the privacy loss is the logarithm of the ratio
-of the two densities. No price depends on any of this; it is for audits, on rows that are made up.
+A query states how far one row can move a statistic, and a law states the price. Here both are
+measured on two data sets, with all earlier releases fixed: the distance of the two statistics in
+the norm of the law, and the price of that distance at the declared noise. At the released output,
+the privacy loss is the logarithm of the ratio of the two densities. No price depends on these
+measurements; they are for audits, on made-up rows.
 
-Every law has one function here, which `measure` finds by its class:
+Every law has one function here, found by `measure` from its class:
 
 - additive noise: the distance is a norm, and everything is exact;
 - a batch by chance: all others of the batch are held fixed. The row is in it with the rate of the

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""The gate of a search: what is secret in it, and its line on the ledger."""
+"""Gate of a search: its secrets, and its line on the ledger."""
 
 import math
 import operator
@@ -28,12 +28,12 @@ _DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Winner:
-    """What a release that is a whole search consists of.
+    """Contents of a release that is a whole search.
 
     Parameters
     ----------
     subset : SecretSubset or None
-        The law of the runs that counted; None if all did.
+        Law of the counted runs; None if all count.
     mu_run, mu_refit : float or None
         Gaussian-DP parameters of a run, and of the second fit of the winner; None for none.
     """
@@ -44,9 +44,9 @@ class Winner:
 
 
 class DeclaredTotal(Noise):
-    """A total that was added up elsewhere, of what has no noise of its own to be priced by.
+    """A declared total of releases without their own noise for a price.
 
-    No curator releases anything by it: whole fits and whole searches stand so on a ledger.
+    No curator releases anything by it; it is for whole fits and whole searches on a ledger.
     """
 
     def actual(self, stated: float, size: int) -> Price:
@@ -60,27 +60,28 @@ class Search:
     Parameters
     ----------
     plan : SelectionPlan
-        What the search costs.
+        Plan with the prices of the search.
     n_rows, held_out : int
-        Number of rows, and of those that score the runs and train nothing; both public. 0 are
-        held out for public scores, at least 1 and not all of them otherwise.
+        Public numbers of rows and of held-out rows. 0 are held out with public scores, otherwise
+        at least 1 and not all of them.
     adjacency : {"replace-one", "zero-out"}
-        That of every fit.
+        Adjacency of every fit.
     random_state, purpose : None, int, RandomState or Generator, and str
         As for a `Curator`.
     budget : object, default=None
-        What several searches and curators share; its `charge` takes all of the plan, or raises.
+        Budget shared by several searches and curators; its `charge` takes all of the plan, or
+        raises.
     assumptions : tuple of str, default=()
-        What was read from the data beforehand and is assumed public.
+        Facts read from the data in advance and assumed public.
     unit : {"row", "group"}, default="row"
-        What is protected: with "group" the numbers and positions of rows are those of groups.
+        Protected unit; with "group" the numbers and positions are for groups.
 
     Raises
     ------
     ValueError
         If an argument is unusable.
     BudgetError
-        If the shared budget has less left.
+        If less is left in the shared budget.
     """
 
     def __init__(
@@ -147,30 +148,30 @@ class Search:
         return counted
 
     def split(self) -> tuple[Positions, Positions]:
-        """Return which rows train and which are held out; every call returns the same.
+        """Return the training and the held-out rows, the same at every call.
 
         Returns
         -------
         train, held_out : ndarray of int
-            Sorted positions. The subset is uniform among those of its size, and drawn without
-            a look at the data. For public scores all rows train.
+            Sorted positions. The subset is uniform among subsets of its size, and drawn
+            independently of the data. With public scores all rows train.
         """
         return self._split
 
     def best(self, scores: Any) -> int:
-        """Return the run that wins: of those that count the first with the largest score.
+        """Return the winning run: the first counted run with the largest score.
 
         Parameters
         ----------
         scores : array-like of shape (n_candidates,)
-            Of all runs, in the order of the candidates; released, or public. Runs that do not
-            count are made and scored like the others, so that time does not tell them apart.
+            Scores of all runs, in the order of the candidates; released, or public. Runs that do
+            not count are made and scored too, so time does not reveal them.
 
         Returns
         -------
         run : int
-            All that may be told of the scores and of the runs that count; none for "all" of
-            private scores, where the winner is drawn.
+            Position of the winner, the only release about the scores and the counted runs. Not for
+            "all" with private scores, where the winner is drawn.
         """
         scores = np.asarray(scores, dtype=float)
         if scores.shape != self._counted.shape:
@@ -188,7 +189,7 @@ class Search:
         Returns
         -------
         seed : int
-            Another one at every call, whatever the run.
+            A different seed at every call, for every run.
         """
         run = operator.index(run)
         if run not in self._seeds:
@@ -209,7 +210,7 @@ class Search:
         admit : callable
             Returns the held-out rows, forced into their public domain.
         n_held_out : int
-            How many; the number that `split` holds out.
+            Their number, as in `split`.
         run : int or None
             Position of a run. None for "all": the budget then is that of the choice and of the
             winner's score.

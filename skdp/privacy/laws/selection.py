@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Private selection: the price of a search among candidates, and what every run of it may cost."""
+"""Private selection: the price of a search among candidates, and of every run."""
 
 import math
 import operator
@@ -36,7 +36,7 @@ from skdp.privacy.laws.exponential import ExponentialMechanism
 
 @dataclass(frozen=True)
 class SecretSubset:
-    """The law of a secret subset of the runs of a search: those that count.
+    """Law of the secret subset of counted runs of a search.
 
     Its size K has the probability ``(n_runs + 1 - k) / (n_runs (n_runs + 1) / 2)`` of being k, for
     k from 1 to `n_runs`; given the size all subsets are equally likely.
@@ -44,7 +44,7 @@ class SecretSubset:
     Parameters
     ----------
     n_runs : int
-        Number of runs that are made, at least 1; public.
+        Public number of runs, at least 1.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class SecretSubset:
         return (n + 1 - k) / (n * (n + 1) // 2) if 1 <= k <= n else 0.0
 
     def choose(self, bits: Bits) -> Positions:
-        """Return the sorted positions of the runs that count, drawn exactly.
+        """Return the sorted positions of the counted runs, drawn exactly.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ _UP = 1 + 1e-14
 
 @dataclass(frozen=True)
 class RunCost:
-    """What one run costs: a Gaussian-DP parameter, or a pair.
+    """Price of one run: a Gaussian-DP parameter, or a pair.
 
     Parameters
     ----------
@@ -146,12 +146,12 @@ class RunCost:
 
 
 def loss_of_choice(subset: SecretSubset, cost: RunCost) -> float:
-    """Return c: what not knowing which runs the winner won against adds, rounded up.
+    """Return c, the additional loss from the secret competitors of the winner, rounded up.
 
     Parameters
     ----------
     subset, cost : SecretSubset, RunCost
-        Which runs count, and what one costs.
+        Law of the counted runs, and price of a run.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def winner_epsilon(subset: SecretSubset, cost: RunCost, delta: float) -> float:
     Parameters
     ----------
     subset, cost : SecretSubset, RunCost
-        Which runs count, and what one costs.
+        Law of the counted runs, and price of a run.
     delta : float
         In [0, 1).
 
@@ -230,7 +230,7 @@ def _part(epsilon: float, delta: float, share: float) -> tuple[float, float]:
 def shares_of_subset(
     epsilon: float, delta: float, subset: SecretSubset, gaussian: bool, refit_share: float
 ) -> dict[str, Any]:
-    """Return the shares if a secret subset counts: every run pays for its fit and its score.
+    """Return the shares with a secret subset: every run pays for its fit and its score.
 
     Parameters are those of `plan_selection`; the shares are fields of a `SelectionPlan`.
     """
@@ -320,7 +320,7 @@ def _all_of(n: int, pair: tuple[float, float], delta: float) -> float:
 
 
 def _on_held_out(scoring: float, n: int) -> tuple[float, float]:
-    """Divide what is purely private between the choice, if there is one, and the score."""
+    """Divide a purely private budget between the choice, if any, and the score."""
     if n == 1:
         return 0.0, scoring * _DOWN
     return _CHOICE * scoring * _DOWN, (1 - _CHOICE) * scoring * _DOWN
@@ -356,7 +356,7 @@ STRATEGIES = ("all", "subset")
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """How a search spends its budget; all of it is public, and fixed before data are read.
+    """Division of the budget of a search, public and fixed before any row is read.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ class SelectionPlan:
     n_candidates : int
         Number of candidates, and of runs: a repeat is a candidate of its own.
     epsilon, delta : float
-        What was granted.
+        Granted budget.
     gaussian, public_scores : bool
         Whether shares of runs are Gaussian-DP parameters; whether scores are computed on
         public rows and cost nothing.
@@ -376,8 +376,8 @@ class SelectionPlan:
     spent : tuple of (float, float)
         (epsilon, delta) as certified; never above what was granted.
     mu_run, epsilon_run, delta_run : float or None
-        What one fit may cost: a Gaussian-DP parameter if `gaussian`, a pair otherwise; the
-        others are None.
+        Price of one fit: a Gaussian-DP parameter if `gaussian`, otherwise a pair; the others are
+        None.
     mu_refit, epsilon_refit, delta_refit : float or None
         The same of the second fit of the winner; all None if there is none.
     epsilon_choice, epsilon_score : float or None
@@ -405,7 +405,7 @@ class SelectionPlan:
 
     @property
     def score_mechanism(self) -> Law | None:
-        """What releases a score: of every run, or of the winner for "all"; None if free."""
+        """Mechanism of a score: of every run, or of the winner for "all"; None if free."""
         if self.public_scores:
             return None
         if self.epsilon_score is not None:
@@ -417,7 +417,7 @@ class SelectionPlan:
 
     @property
     def choice_mechanism(self) -> Law | None:
-        """What draws the winner for "all" with private scores; None otherwise."""
+        """Mechanism of the winner for "all" with private scores; otherwise None."""
         return None if self.epsilon_choice is None else ExponentialMechanism(self.epsilon_choice)
 
     def describe(self) -> str:

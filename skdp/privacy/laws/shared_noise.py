@@ -1,21 +1,20 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noise in shares: integers that many add, each on its own, whose sum is Gaussian noise.
+"""Noise in shares: independent integers from many parties, with a Gaussian sum.
 
-Where a sum is made by secure aggregation, nobody sees it before noise is in it, and nobody is
-there who could add the noise. So everybody adds a share: a discrete Gaussian variable, an integer x
-with probability proportional to ``exp(-x^2 / (2 s^2))``, in whole steps of a public grid
-(P. Kairouz, Z. Liu and T. Steinke, "The distributed discrete Gaussian mechanism for federated
-learning with secure aggregation", ICML 2021). The sum of m shares is nearly, not exactly, discrete
-Gaussian.
+With secure aggregation, nobody sees a sum without noise, so nobody can add the noise afterwards.
+Everybody adds a share: a discrete Gaussian variable, an integer x with probability proportional to
+``exp(-x^2 / (2 s^2))``, in whole steps of a public grid (P. Kairouz, Z. Liu and T. Steinke, "The
+distributed discrete Gaussian mechanism for federated learning with secure aggregation", ICML
+2021). The sum of m shares is nearly, not exactly, discrete Gaussian.
 
-What it costs is Proposition 98 of the guide. The sum of m shares or more, modulo anything, on a
-vector of integers that neighbours move by at most D in l2, is (D mu)-GDP with
+Its price is Proposition 98 of the guide. The sum of m shares or more, modulo anything, on a vector
+of integers that neighbours move by at most D in l2, is (D mu)-GDP with
 
     mu^2 = 6 (1 - sqrt(1 - c / 3)),    c = 1 / (m s^2) + 9 m exp(-pi^2 s^2),
 
-that is ``1 / (s sqrt(m))`` but for far digits, if c is at most 1/2. So discrete noise is priced as
-continuous noise is, without a delta of its own, and releases of both kinds compose.
+that is ``1 / (s sqrt(m))`` but for far digits, if c is at most 1/2. So discrete noise is priced
+like continuous noise, without its own delta, and releases of both kinds compose.
 
 `discrete_gaussian` is exact: C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for
 differential privacy", NeurIPS 2020, Algorithm 3, with float arithmetic that decides where it surely
@@ -86,7 +85,7 @@ def _survives(
 
 
 def _resolved(magnitude: int, scale: float, width: int, word: int, bits: Bits) -> bool:
-    """Decide one comparison, drawing bits until it is decided."""
+    """Decide one comparison, with as many bits as needed."""
     with localcontext(Context(prec=_DIGITS, Emin=-(10**6), Emax=10**6)):
         square, length = Decimal(scale) ** 2, 64
         limit = (-((magnitude - square / width) ** 2) / (2 * square)).exp()
@@ -168,7 +167,7 @@ class SharedGaussianMechanism(Additive):
     Parameters
     ----------
     mu : float
-        Gaussian-DP parameter that one release costs.
+        Price of one release, a Gaussian-DP parameter.
     grid : float
         Step of the public grid, a power of two.
     n_shares : int
