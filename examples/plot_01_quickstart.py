@@ -4,18 +4,19 @@
 Quickstart: a private model of a table
 ======================================
 
-A table of 48,842 people, with words and numbers as the census has them, becomes a classifier of
-incomes that is differentially private. It takes two lines, nothing is known about the columns but
-their names and types, and at epsilon 1 the model is as good as one without privacy, or nearly.
+A census table of 48,842 people, with words and numbers, becomes a differentially private
+classifier of incomes. It takes two lines. Only names and types of the columns are known. At
+epsilon 1 the model is almost as good as one without privacy.
 
-*You learn* to fit a private model to a table, what accuracy costs, and what epsilon means in odds.
+*You learn* to fit a private model to a table, how much accuracy it loses, and what epsilon means
+in odds.
 """
 
 # %%
 # The table
 # ---------
-# "Adult" comes with this example. It is read as a structured array of numpy, so that nothing else
-# has to be installed; ``pd.read_csv("adult.csv.xz")`` does as well.
+# "Adult" comes with this example. It is read as a structured array of numpy, so nothing else must
+# be installed; ``pd.read_csv("adult.csv.xz")`` also works.
 
 from pathlib import Path
 
@@ -40,8 +41,8 @@ print(f"{len(X_train):,} private rows of {len(COLUMNS)} columns: {', '.join(COLU
 # The model
 # ---------
 # :func:`~skdp.dp_tabular_pipeline` finds scales of numbers and frequent words, trains a classifier
-# behind them, and spends one budget on all of it. Noise comes from the operating system: no two
-# runs of this file are equal.
+# on them, and spends one budget on everything. The noise comes from the operating system, so every
+# run of this file is different.
 
 CLASSES = ["<=50K", ">50K"]  # public: the form has no other answer
 
@@ -49,11 +50,11 @@ model = dp_tabular_pipeline("classifier", epsilon=1.0, classes=CLASSES).fit(X_tr
 accuracy = model.score(X_test, y_test)
 
 # %%
-# Beside a model without privacy
-# ------------------------------
+# A model without privacy
+# -----------------------
 # The same kind of model from scikit-learn: standardised numbers and their squares, a feature for
-# every word, logistic regression. Its means, its words and its coefficients are exact, and it
-# promises nothing.
+# every word, logistic regression. Its means, words and coefficients are exact, and it has no
+# guarantee.
 
 
 def with_squares(z):
@@ -82,12 +83,12 @@ print(f"               not private          {not_private:.3f}")
 print(f"               the larger class     {guessing:.3f}")
 
 # %%
-# What was promised, in odds
-# --------------------------
-# epsilon and delta bound how well anybody who sees the model can tell two tables apart that differ
-# in one row. The card of the model says so in words, and in odds; ``model[1].ledger_`` lists what
-# left the rows: which statistic, how many times, with which sensitivity, noise and price, and why
-# the sensitivity holds.
+# The guarantee in odds
+# ---------------------
+# epsilon and delta limit how well anybody who sees the model can distinguish two tables that
+# differ in one row. The card of the model says this in words and in odds. ``model[1].ledger_``
+# lists all releases: each statistic, its number of times, sensitivity, noise and price, and the
+# theorem for the sensitivity.
 
 card = privacy_card(model)
 print("\nspent:", privacy_spent(model))
@@ -98,8 +99,8 @@ print(model[1].ledger_)
 # Accuracy against epsilon
 # ------------------------
 # Means of three splits with fresh noise. The test rows count as public here. On private data all
-# these fits would add up; the comparison would cost far more than one model. Without matplotlib
-# (``pip install ".[plot]"``) the chart is written as an SVG file.
+# these fits would add up, and the comparison would cost far more than one model. Without
+# matplotlib (``pip install ".[plot]"``) the chart is an SVG file.
 
 EPSILONS, REPEATS = [0.1, 0.3, 1, 3], 3
 scores, exact = np.empty((REPEATS, len(EPSILONS))), []
@@ -163,8 +164,8 @@ if "__file__" in globals():
 # %%
 # What was promised
 # -----------------
-# Each model, scales and words included, is (epsilon, 1e-6)-differentially private per row under
-# replace-one adjacency: two tables are neighbours if they have as many rows, and one row has been
-# exchanged for any other. All models together, and their scores on the test rows, are not.
+# Each model, including its scales and words, is (epsilon, 1e-6)-differentially private per row
+# under replace-one adjacency: two tables are neighbours if they have the same number of rows and
+# differ in one. All models together, and their scores on the test rows, have no such guarantee.
 #
 # | After this: :ref:`sphx_glr_auto_examples_plot_02_who_has_seen_the_rows.py`

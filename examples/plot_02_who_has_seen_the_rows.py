@@ -4,11 +4,11 @@
 Private steps of a pipeline, and those that void the claim
 ==========================================================
 
-A private classifier seldom stands alone: a scaler, an encoder, a vocabulary stand before it. They
-see the same rows, and what they keep of them goes into the fitted pipeline. A pipeline promises
-what all of its steps promise together. One exact mean in it is enough to give a person away.
+A private classifier usually follows a scaler, an encoder or a vocabulary. These steps read the
+same rows, and the fitted pipeline keeps what they learned. The guarantee of a pipeline covers all
+of its steps. One exact mean in it can reveal a person.
 
-*You learn* which steps cost nothing, which pay, which void the claim, and how
+*You learn* which steps are free, which have a price, which void the claim, and how
 :func:`~skdp.privacy_spent` tells them apart.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`.
 """
@@ -16,8 +16,8 @@ what all of its steps promise together. One exact mean in it is enough to give a
 # %%
 # Customers
 # ---------
-# Three thousand made-up customers, with a number that has a known range, a number that has none, a
-# choice from a list, and a few words. Some ages are missing.
+# Three thousand made-up customers: a number with a known range, a number without one, a choice
+# from a list, and a few words. Some ages are missing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,19 +47,20 @@ customers = pd.DataFrame(
 print(customers.head(4))
 
 # %%
-# Four ways to prepare a column, and what each promises
-# -----------------------------------------------------
-# **From public constants.** ``BoundedScaler`` is told the range. ``OneHotEncoder`` is told its
-# categories; ``SimpleImputer`` what to fill in (and to keep columns that have no value
-# at all: to drop one is to tell something). They learn nothing, and cost nothing.
+# Four kinds of preprocessing
+# ---------------------------
+# **From public constants.** ``BoundedScaler`` gets the range, ``OneHotEncoder`` its categories,
+# and ``SimpleImputer`` the value to fill in (it must also keep columns without values, because a
+# dropped column is a release). They learn nothing, and are free.
 #
-# **Row by row.** ``HashingVectorizer`` turns words into columns by a fixed hash, with no
-# vocabulary. A function such as ``log1p`` looks at one row at a time.
+# **Row by row.** ``HashingVectorizer`` maps words to columns by a fixed hash, without a
+# vocabulary. A function such as ``log1p`` reads one row at a time. These steps are free, too.
 #
-# **For a price.** ``DPStandardScaler`` finds the range of incomes in the private rows, and pays.
+# **For a price.** ``DPStandardScaler`` finds the range of incomes in the private rows, with its
+# own budget.
 #
-# **By heart.** ``StandardScaler``, ``TfidfVectorizer``, or an encoder without a list keep exact
-# statistics. No budget of a later step covers them.
+# **Without a guarantee.** ``StandardScaler``, ``TfidfVectorizer``, and an encoder without a list
+# keep exact statistics. No budget of a later step covers them.
 
 paying = DPStandardScaler(epsilon=0.3, delta=1e-7)
 
@@ -94,16 +95,16 @@ print("\ncareful: ", privacy_spent(model))
 print("careless:", privacy_spent(make_pipeline(careless, classifier()).fit(customers, leaves)))
 
 # %%
-# The second pipeline runs as well, and its classifier is as private as the first one's. But its
-# total is for the classifier alone, and the lines below it say so: no claim holds for the whole.
+# The second pipeline also runs, and its classifier is as private as the first. But its total is
+# for the classifier alone, and the lines below it say that no claim holds for the whole.
 #
-# The first one has a total for two steps. It is not 0.3 + 0.95: both add Gaussian noise, and for
-# that budgets compose nearly like the sides of a right triangle. So an epsilon of 1 is enough for
-# a classifier that has 0.95 of it. The deltas add up.
+# The first pipeline has a total for two steps. It is not 0.3 + 0.95: both add Gaussian noise, and
+# the budgets of Gaussian noise compose nearly like the sides of a right triangle. So an epsilon of
+# 1 is enough for both. The deltas add up.
 #
-# What an exact mean gives away
-# -----------------------------
-# Somebody has the fitted scaler and knows all customers but one. They take the mean times the
+# What an exact mean reveals
+# --------------------------
+# An attacker has the fitted scaler and knows all customers but one. They multiply the mean by the
 # number of rows, and subtract what they know.
 
 logs = np.log1p(income)[:, None]
@@ -124,10 +125,9 @@ print(f"the private mean itself is off by {noisy.std() / N_ROWS:.3f}, typically"
 # %%
 # The picture
 # -----------
-# The exact mean gives the income to the digit. The private one gives a number that is nearly always
-# outside of the range where incomes lie at all, whoever the first customer is: on the scale of one
-# row the noise is a hundred times the scatter of incomes. The classifier does not mind a mean that
-# is a little off.
+# The exact mean gives the income to the digit. The private one gives a number that is nearly
+# always outside the range of incomes, for any first customer: at the scale of one row, the noise
+# is a hundred times the spread of incomes. The classifier tolerates a mean that is a little wrong.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
@@ -146,8 +146,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # What was promised
 # -----------------
-# The careful pipeline is (1, 1e-6)-differentially private per customer under replace-one adjacency,
-# with everything that its steps have stored; the careless one promises nothing.
+# The careful pipeline, with everything that its steps store, is (1, 1e-6)-differentially private
+# per customer under replace-one adjacency. The careless one has no guarantee.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_03_from_raw_adult.py`

@@ -4,13 +4,13 @@
 Private preprocessing of raw records: what becomes of each column
 =================================================================
 
-Census records as they come, with text, numbers of all sizes and unknown answers, go into
-one pipeline, and a private classifier of incomes comes out. Every step before the
-classifier sees the private rows as well. This example shows what becomes of the columns and what
-that costs, what public knowledge is worth, and how :func:`~skdp.privacy_spent` finds a step that
-learned from rows without paying.
+Raw census records, with text, numbers of all sizes and unknown answers, go into one pipeline,
+which fits a private classifier of incomes. Every step before the classifier reads the private
+rows, too. This example shows what is released about the columns and at which price, the value of
+public knowledge, and how :func:`~skdp.privacy_spent` finds a step that learned from rows without a
+price.
 
-*You learn* to say what is public about a table, to read what was released about its columns, and
+*You learn* to state what is public about a table, to read what was released about its columns, and
 what voids the claim.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_02_who_has_seen_the_rows.py`.
 """
@@ -18,7 +18,7 @@ what voids the claim.
 # %%
 # The records
 # -----------
-# The table of the first lesson, as pandas reads it. Unknown answers are missing.
+# The table of the first lesson, read by pandas. Unknown answers are missing.
 
 from pathlib import Path
 
@@ -35,10 +35,10 @@ print(train[["age", "workclass", "occupation", "capital_gain"]].head(4))
 print(f"\n{len(train)} private rows; {train.isna().any(axis=1).sum()} with an unknown answer")
 
 # %%
-# No decision but one
-# -------------------
-# ``classes`` are public, for they stand on the form. All else is left to the pipeline: kinds of
-# columns follow from their types, never from values.
+# One decision
+# ------------
+# ``classes`` are public, because they are on the form. The pipeline decides everything else. Kinds
+# of columns follow from their types, never from values.
 
 from skdp import dp_tabular_pipeline, privacy_spent
 
@@ -48,14 +48,14 @@ model = dp_tabular_pipeline("classifier", epsilon=1.0, classes=CLASSES).fit(trai
 print(f"\ntest accuracy {model.score(test, y_test):.3f}, spent {privacy_spent(model)}")
 
 # %%
-# What became of the columns
+# Releases about the columns
 # --------------------------
-# The first step of the pipeline is a :class:`~skdp.DPTableVectorizer`. Three kinds of releases were
-# made there, one for all columns of a kind together. Words were hashed into public buckets, and a
-# noisy count tells which are frequent. Two searches and a sum tell where the numbers are, and how
-# far they spread. More than nine in ten people have no capital loss: whether a spread is found
-# there is up to the noise, and without one the column comes out as its sign and its order of
-# magnitude. Numbers have knots beside them, by which a linear model bends.
+# The first step of the pipeline is a :class:`~skdp.DPTableVectorizer`. It made three kinds of
+# releases, each for all columns of a kind together. Words were hashed into public buckets, and a
+# noisy count finds the frequent ones. Two searches and a sum find location and spread of the
+# numbers. More than nine in ten people have no capital loss, so noise decides whether a spread is
+# found; without one the column becomes its sign and its order of magnitude. Numbers also have
+# knots, which let a linear model bend.
 
 table = model["table"]
 for release in table.ledger_.releases:
@@ -72,11 +72,11 @@ for column in table.columns_:
     print(f"{column.label:<16} {column.kind:<8} {n_features:>8}   {found}")
 
 # %%
-# What the model made of them
-# ---------------------------
-# The score of a person is a sum of functions of one column each, and these follow from what was
-# released: :class:`~skdp.AdditiveShapesDisplay` draws them, looks at no row, and costs nothing. All
-# axes have one scale. Words that were only counted have the number of their bucket.
+# The shapes of the model
+# -----------------------
+# The score of a person is a sum of functions of one column each, which follow from the releases.
+# :class:`~skdp.AdditiveShapesDisplay` draws them without reading a row, so the picture is free.
+# All axes have one scale. Words that were only counted have the number of their bucket.
 
 from skdp import AdditiveShapesDisplay
 
@@ -88,11 +88,11 @@ if "__file__" in globals():  # run as a script, not in the gallery
     shapes.figure_.savefig("from_raw_adult_shapes.png", dpi=150)
 
 # %%
-# What is public
-# --------------
-# The codebook of the census has lists of possible answers, and ages and hours have bounds that
-# everybody knows. What is said costs nothing. It matters that it is not read off the rows: a list
-# of the answers *given* would tell that somebody gave a rare one.
+# Public knowledge
+# ----------------
+# The codebook of the census has lists of possible answers, and bounds of ages and hours are common
+# knowledge. Public knowledge is free. But do not read it off the rows: a list of the *given*
+# answers would reveal that somebody gave a rare one.
 
 BOUNDS = {"age": (17, 90), "education_years": (1, 16), "hours_per_week": (1, 99)}
 ANSWERS = {
@@ -113,8 +113,8 @@ PUBLIC = {
 }
 
 # %%
-# Is it worth the trouble? Hardly with so many rows, more with a few thousand. Means of two fits
-# with fresh noise are drawn; on private data all of them would add up.
+# Public knowledge helps little with so many rows, and more with a few thousand. The picture has
+# means of two fits with fresh noise; on private data all of them would add up.
 
 EPSILONS, REPEATS = [0.1, 0.3, 1.0], 2
 WAYS = {"nothing said": {}, "bounds and answers said": PUBLIC}
@@ -154,10 +154,10 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # The forgotten step
 # ------------------
-# Now somebody standardises the numbers beforehand, with scikit-learn's ``StandardScaler``. The
-# pipeline still keeps its promise about the rows that *it* gets. But the means and standard
-# deviations in front of it are exact: who knows all rows but one can compute that one from them.
-# :func:`~skdp.privacy_spent` has looked at every step, and says so.
+# Now the numbers are standardised first, with scikit-learn's ``StandardScaler``. The pipeline
+# still keeps its promise about the rows that *it* gets. But the means and standard deviations
+# before it are exact: whoever knows all rows but one can compute this row from them.
+# :func:`~skdp.privacy_spent` examines every step, and says so.
 
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
@@ -185,7 +185,7 @@ print("\nof new records:", model.predict(new))
 # What was promised
 # -----------------
 # Each pipeline of the first kind is (epsilon, 1e-6)-differentially private per record under
-# replace-one adjacency; the careless one promises nothing.
+# replace-one adjacency. The careless one has no guarantee.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_02_who_has_seen_the_rows.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`

@@ -4,19 +4,18 @@
 Reading the ledger of a private model
 =====================================
 
-Every fitted private estimator carries a ledger: what left the private rows, how often, with which
-noise, at which price, and why that price is right. It is no log for developers. It is the reason to
-believe the claim, and somebody who was not there can check it line by line.
+Every fitted private estimator has a ledger: what was released from the private rows, how often,
+with which noise, at which price, and why that price is right. It is the evidence for the claim,
+and anybody can check it line by line.
 
-*You learn* what every line says, how prices add up, and what "idealised" means.
+*You learn* what every line means, how prices add up, and what "idealised" means.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_02_who_has_seen_the_rows.py`.
 """
 
 # %%
 # Two steps, two ledgers
 # ----------------------
-# The digits again, standardised by private moments and classified. Each step has a ledger of its
-# own.
+# Handwritten digits, standardised by private moments and classified. Each step has its own ledger.
 
 import math
 
@@ -49,34 +48,34 @@ print(ledger)
 # Line by line
 # ------------
 # ``query``
-#     The statistic that was computed: here the sum of the rows and of their products, and then the
-#     sum over rows of gradients, each cut off at a length that is written beside it.
+#     The statistic: here the sum of the rows and of their products, and then the sum over rows of
+#     gradients, each clipped to the stated length.
 # ``count``, ``size``
-#     How many times it was released, and how many numbers each time: of a gradient one for each
+#     How many times it was released, and how many numbers each time: for a gradient, one per
 #     coefficient.
 # ``sensitivity``
-#     How far it can move if one row is exchanged, whatever the rows are. A gradient of length c can
-#     turn into its opposite: 2 c.
+#     The largest change if one row is exchanged. A gradient of length c can turn into its opposite:
+#     2 c.
 # ``noise``
-#     The law, and its scale: of Gaussian noise the standard deviation. Values are rounded to the
-#     ``grid`` before noise is added, so that float arithmetic cannot give anything away. The
-#     sensitivity has grown a little for it.
+#     The law, and its scale: for Gaussian noise the standard deviation. Values are rounded to the
+#     ``grid`` before noise is added, so that float arithmetic reveals nothing. The sensitivity
+#     includes this rounding.
 # ``price``
-#     What one release costs. ``mu`` is the price of Gaussian noise, sensitivity / scale;
-#     ``epsilon`` that of other laws.
+#     The price of one release. ``mu`` is the price of Gaussian noise, sensitivity / scale;
+#     ``epsilon`` is the price of other laws.
 # ``rows``
-#     All rows, or random batches of them, which cost less.
+#     All rows, or random batches of them, which have a lower price.
 # ``adjacency``
-#     Which data sets count as neighbours, so: what is protected.
+#     Which data sets are neighbours, and so what is protected.
 # ``seen by``
-#     Everybody; or only those who add up, in a federation.
+#     Everybody; or, in a federation, only the party that adds up.
 # ``theorem``
 #     Why the sensitivity holds. The proofs are in :ref:`proofs`, by the name of the query.
 # ``numerics``
-#     How the noise was made, and from which source of random numbers.
+#     How the noise was made, and its source of random numbers.
 #
-# A check by hand takes two lines. mu is one division; the mu of all releases is the root of the sum
-# of their squares.
+# A check by hand takes two lines. mu is one division; the mu of all releases is the root of the
+# sum of their squares.
 
 squares = 0.0
 for entry in ledger.releases:
@@ -99,9 +98,9 @@ print((model[1].ledger_ + ledger).to_frame()[columns].T.to_string())
 # %%
 # Two ledgers make one
 # --------------------
-# ``+`` puts ledgers behind each other, and the sum is composed anew: of squares for Gaussian noise,
-# so that the whole is less than its parts added up. :func:`~skdp.privacy_spent` does that for a
-# pipeline, and looks for steps without a ledger.
+# ``+`` concatenates ledgers, and composes the sum again: by squares for Gaussian noise, so the
+# total is less than the sum of the parts. :func:`~skdp.privacy_spent` does this for a pipeline,
+# and looks for steps without a ledger.
 
 both = model[1].ledger_ + ledger
 parts = [model[1].ledger_.epsilon(DELTA), ledger.epsilon(DELTA)]
@@ -113,8 +112,8 @@ print(
 # %%
 # The picture
 # -----------
-# :class:`~skdp.LedgerDisplay` draws a bar for every kind of release, as if it were alone. The
-# solid line is what all cost together; the dotted one is the sum of the bars.
+# :class:`~skdp.LedgerDisplay` draws a bar for every kind of release alone. The solid line is the
+# total; the dotted line is the sum of the bars.
 
 display = LedgerDisplay.from_estimator(
     model, ax=plt.figure(figsize=(6.4, 3.2), layout="constrained").add_subplot()
@@ -125,11 +124,11 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # Exact, grid, idealised
 # ----------------------
-# "exact on the grid" says that noise was drawn in integer arithmetic, and that the rounding of what
-# is released is part of the sensitivity: its last digits give nothing away. A *draw* is another
-# matter: mechanisms that draw coefficients at random from a density have their exact law for real
-# numbers, and a computer has floats. Such releases are called "idealised". What floating-point
-# arithmetic changes in them is not part of the claim.
+# "exact on the grid" means that noise was drawn in integer arithmetic, and that the rounding of
+# the release is part of the sensitivity: its last digits reveal nothing. A *draw* is different:
+# mechanisms that draw coefficients from a density have their exact law for real numbers, and a
+# computer has floats. The ledger calls such releases "idealised". The claim does not cover the
+# effect of floating-point arithmetic on them.
 
 drawn = DPLogisticRegression(
     1.0, 0.0, mechanism="exponential", coef_bound=10.0, classes=(0, 1), data_norm=1.0
@@ -145,14 +144,13 @@ for fitted in (model[-1], exact, drawn):
 # %%
 # What a ledger does not say
 # --------------------------
-# That it belongs to this model. Whoever hands over a model could have changed its ledger; a ledger
-# can be checked, and is no signature.
+# A ledger does not prove that it belongs to the model: somebody could have changed it. It can be
+# checked, but it is not a signature.
 #
 # What was promised
 # -----------------
 # The pipeline is differentially private per row under replace-one adjacency, with delta = 1e-5 and
-# the composed epsilon above, and each number in that sentence follows from scales of noise that are
-# on the ledger.
+# the composed epsilon above. Both follow from scales of noise on the ledger.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_03_from_raw_adult.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`

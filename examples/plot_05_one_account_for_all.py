@@ -4,19 +4,20 @@
 One privacy budget for many fits
 ================================
 
-A fit keeps its own promise, and knows nothing of the fits before it. People do not care which
-program it was that used their row up: all that was ever released about them adds up. So an analysis
-needs an account, and something that refuses when it is empty.
+A fit keeps its own promise, and knows nothing about earlier fits. For the people in the data,
+everything that was ever released about them adds up. So an analysis needs one budget, which
+refuses fits when it is empty.
 
-*You learn* to give one :class:`~skdp.PrivacyBudget` to many fits, what a refusal looks like, how to
-share a budget through a file, and which of two ways of adding up suits which analysis.
+*You learn* to give one :class:`~skdp.PrivacyBudget` to many fits, what a refusal looks like, how
+to share a budget in a file, and how to choose between two kinds of composition.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`.
 """
 
 # %%
 # An analysis in four steps
 # -------------------------
-# Two thousand made-up patients: age, blood pressure, and whether they came back. Bounds are public.
+# Two thousand made-up patients: age, blood pressure, and whether they came back. Bounds are
+# public.
 
 import tempfile
 from pathlib import Path
@@ -52,10 +53,10 @@ print("medians", np.round(median.location_, 1))
 print(budget)
 
 # %%
-# The fit that is refused
-# -----------------------
-# There is 0.1 left. The next fit asks for 0.3, and is refused *before* it reads a row. To give up
-# halfway would be a release too.
+# A refused fit
+# -------------
+# 0.1 is left. The next fit asks for 0.3, and is refused *before* it reads a row: to stop halfway
+# would also be a release.
 
 try:
     DPLogisticRegression(epsilon=0.3, **given).fit(scaled, came_back)
@@ -66,9 +67,9 @@ print(budget.to_frame()[["label", "epsilon", "delta"]])
 # %%
 # A budget in a file
 # ------------------
-# Next week's session, the workers of a grid search, and a colleague on the same machine share a
-# budget by its file. Whoever opens it finds what was spent. A charge is on disk before the first
-# row is read, so that a program that dies has paid.
+# Next week's session, the workers of a grid search, and a colleague on the same machine can share
+# a budget by its file. Whoever opens it finds the spent budget. A charge is on disk before the
+# first row is read, so a program that dies has paid.
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "patients.budget")
@@ -82,12 +83,12 @@ with tempfile.TemporaryDirectory() as folder:
         print(str(error).replace(str(path), "patients.budget"))
 
 # %%
-# Two ways of adding up
-# ---------------------
-# ``composition="sum"``, the default, adds epsilons. ``"gaussian"`` adds the squares of what
-# Gaussian noise costs, its mu, and sets half of delta aside for it. For a few large fits the first
-# is better; for many small ones with Gaussian noise the second is, by far. It has to be said before
-# the first fit: to choose the smaller total afterwards is not covered.
+# Two kinds of composition
+# ------------------------
+# ``composition="sum"``, the default, adds epsilons. ``"gaussian"`` adds the squares of mu, the
+# price of Gaussian noise, and reserves half of delta for it. For a few large fits the first is
+# better; for many small ones with Gaussian noise the second is much better. Choose before the
+# first fit: a later choice of the smaller total is not covered.
 
 
 def after(counts, composition, epsilon, delta):
@@ -110,8 +111,8 @@ for name, values in curves.items():
 # %%
 # The picture
 # -----------
-# Left, where the first budget went: the hatched fit would have reached beyond the line. Right, what
-# many fits of 0.1 come to.
+# Left, the charges of the first budget: the hatched fit would have exceeded it. Right, the total
+# of many fits of 0.1.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.0), layout="constrained")
 for ax in (left, right):
@@ -138,10 +139,9 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # What was promised
 # -----------------
-# All that was released about the patients, means, medians and model together, is (1,
-# 1e-6)-differentially private per row under replace-one adjacency, as long as every fit to these
-# rows was given the budget. See :ref:`budgets` for what it does when disks are full and clocks
-# stop.
+# All releases about the patients, means, medians and model together, are (1, 1e-6)-differentially
+# private per row under replace-one adjacency, if every fit to these rows had the budget.
+# :ref:`budgets` says what happens when disks are full and clocks stop.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_06_what_tuning_costs.py`

@@ -4,12 +4,11 @@
 The price of hyperparameter tuning
 ==================================
 
-A grid search over a private estimator is easy to write, and it spends many times what it says. This
-example counts what it spends, and compares four ways to arrive at a model at the *same* total: not
-to tune at all, a grid search that does not pay, one that does, and a search that is
-private itself (Liu and Talwar 2019).
+A grid search over a private estimator is easy to write, and spends many times what it reports.
+This example counts what it spends, and compares four ways to a model with the *same* total: no
+tuning, a grid search that does not pay, one that does, and a private search (Liu and Talwar 2019).
 
-*You learn* what a search really spends, when that is worth it, and what to do instead.
+*You learn* what a search really spends, when it is worth its price, and what to do instead.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`.
 """
 
@@ -17,7 +16,7 @@ private itself (Liu and Talwar 2019).
 # Sixteen fits
 # ------------
 # The handwritten digits of scikit-learn, five values of ``C`` and three folds. Every fit reads the
-# same people. The model that is left tells what the last fit has spent.
+# same people. The resulting model reports only the last fit.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,18 +40,18 @@ print("all fits         epsilon={:.3g}, delta={:.1e}".format(*privacy_spent(sear
 print(privacy_spent(search))
 
 # %%
-# The first number is the one that is usually published. The second is what the fits have spent,
-# and even that is not the whole price: the scores that chose the winner are exact.
+# The first number is usually published. The second is the spend of all fits, and even that is not
+# the whole price: the scores that chose the winner are exact.
 #
-# Four ways, one total
-# --------------------
-# An honest grid search has to divide its total among all fits. Gaussian fits compose well: of n
-# equal ones each gets 1 / sqrt(n) of the Gaussian parameter, not of epsilon. A
-# :class:`~skdp.PrivacyBudget` sees to it that the total is kept. (The choice is still not
-# covered. It could only be worse.)
+# Four ways with one total
+# ------------------------
+# An honest grid search divides its total among all fits. Gaussian fits compose well: each of n
+# equal fits gets 1 / sqrt(n) of the Gaussian parameter, not of epsilon. A
+# :class:`~skdp.PrivacyBudget` enforces the total. (It does not cover the choice, whose price could
+# only add to it.)
 #
 # :class:`~skdp.DPGridSearchCV` pays for everything. It fits each of a few candidates once, on 80 %
-# of the rows, and draws the winner at random, better scores with higher probability.
+# of the rows, and draws the winner at random, with higher probability for better scores.
 
 
 def untuned(epsilon, model, grid):
@@ -82,9 +81,9 @@ def private(epsilon, model, grid):
 # %%
 # Two starting points
 # -------------------
-# On the left the public numbers are right: no row is longer than five, and the search is about the
-# penalty. On the right somebody was careful a hundred times over, and set ``data_norm=500``. The
-# noise matches this length, and what is left is guessing. There the search is about the length.
+# On the left the public numbers are right: no row is longer than five, and the search is over the
+# penalty. On the right a careful user set ``data_norm=500``, a hundred times too large. The noise
+# is proportional to it, and the model only guesses. There the search is over this norm.
 
 WAYS = {
     "not tuned": (untuned, {"color": "black", "marker": "o"}),
@@ -128,15 +127,16 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("what_tuning_costs.png", dpi=150)
 
 # %%
-# What to take home
-# -----------------
-# The grey curves look best or nearly so, and are no alternative: at "1" these searches have spent
-# about 16 and 13. Of the honest ways, leaving good defaults alone wins everywhere on the left.
-# Tuning costs what more than half of the rows would cost, and there is little to be won.
+# Conclusions
+# -----------
+# The grey curves look best or nearly so, but are not an alternative: at "1" these searches have
+# spent about 16 and 13. Of the honest ways, good defaults without tuning are best everywhere on
+# the left. Tuning has about the effect of losing more than half of the rows, and there is little
+# to gain.
 #
-# On the right it pays: a default that is off by a factor of 100 costs more than any search. Four
-# candidates, far apart, are enough for that. Cheaper still is to ask someone who knows how long
-# rows can be; that is public knowledge, and free.
+# On the right the search helps: a parameter that is wrong by a factor of 100 does more harm than
+# any search. Four candidates, far apart, are enough. It is better to ask someone who knows how
+# long rows can be: public knowledge is free.
 #
 # References
 # ----------
@@ -145,9 +145,9 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # What was promised
 # -----------------
-# A fit that is not tuned, the grid search that shares one budget (its fits, not its choice), and
-# the search of skdp (choice included) keep the total on the axis, at delta = 1e-5, per row under
-# replace-one adjacency; the grid search that does not pay keeps nothing of the kind.
+# Three ways keep the total on the axis, at delta = 1e-5, per row under replace-one adjacency: a
+# fit without tuning, the grid search with a shared budget (its fits, not its choice), and the
+# search of skdp (including its choice). The grid search that does not pay has no such guarantee.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`

@@ -4,24 +4,23 @@
 The plan of a default fit: a geometry, then few steps
 =====================================================
 
-Noise is added to sums over all rows, and it is the same in every direction. Real rows are not:
-columns go together, live on different scales, and lie on one side of the origin. A learner
-that does not know this spends most of its passes, and most of what its noise allows, where there is
-nothing to learn.
+Noise on sums over all rows is the same in every direction. Real rows are not: columns are
+correlated, have different scales, and may be far from the origin. A learner without this
+information wastes most of its passes, and most of its noise budget, on directions without signal.
 
-So the default of the classifiers buys a geometry first: one noisy sum of the rows and of their
-products. Then it makes few steps in it. This example shows what both parts do.
+So the default of the classifiers first releases a geometry: one noisy sum of the rows and of their
+products. Then it makes a few steps in it. This example shows both parts.
 
-*You learn* what a default fit releases, why 24 passes are enough, what an offset of all rows
-does to a learner that does not look, and what public knowledge is worth.
+*You learn* what a default fit releases, why 24 passes are enough, what an offset of all rows does
+to a learner without a geometry, and the value of public knowledge.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_03_from_raw_adult.py`.
 """
 
 # %%
-# What is released
-# ----------------
-# Twenty thousand made-up rows of thirty columns that go together: along the j-th of their
-# principal directions they spread as 1/j. Every direction says as much about the label.
+# Releases
+# --------
+# Twenty thousand made-up rows of thirty correlated columns: the spread along the j-th principal
+# direction is 1/j. Every direction is equally informative about the label.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,25 +48,24 @@ model = DPLogisticRegression(epsilon=1.0, delta=DELTA, **GIVEN).fit(X, y)
 print(model.ledger_)
 
 # %%
-# The first line is the geometry: how far from the origin the rows lie, and how they spread, with
-# noise of a known size. What could be noise is not believed. With few rows or a small epsilon
-# nothing is left of the products, then nothing of the variances, then nothing of the mean, and
-# the steps are made on the rows as they are. No threshold looks at the data: what the noise
-# allows decides.
+# The first line is the geometry: the distance of the rows from the origin, and their spread, with
+# noise of a known size. The fit ignores what could be noise. With few rows or a small epsilon it
+# ignores first the products, then the variances, then the mean, and makes its steps on the
+# original rows. No threshold reads the data: the size of the noise decides.
 #
-# The second line is 24 gradients of the rows in that geometry, each row's clipped. Nothing that
-# is not on the ledger was learned from a row.
+# The second line is 24 gradients of the rows in that geometry, clipped row by row. Nothing outside
+# the ledger was learned from a row.
 #
-# Probabilities are to be believed, too. Clipping has changed the link between scores and
-# probabilities, and ``predict_proba`` undoes most of that. The noise of all steps is known, and of
-# sparse rows, where it may be most of a score, it shortens the coefficients: that makes
-# probabilities less sure and changes no decision.
+# Probabilities are calibrated, too. Clipping changes the link between scores and probabilities,
+# and ``predict_proba`` corrects most of the change. The noise of all steps is known. For sparse
+# rows, where it may dominate a score, it shortens the coefficients: probabilities become less
+# sure, and decisions do not change.
 #
 # Error against passes
 # --------------------
-# ``solver="accelerated"`` makes its steps on the rows as they are. ``max_iter`` sets the number of
-# steps, and with it the noise of each: more steps are not free. The error is the share of test
-# rows that are told wrong, beyond that of the true coefficients.
+# ``solver="accelerated"`` makes its steps on the original rows. ``max_iter`` sets the number of
+# steps, and with it the noise of each: more steps mean more noise. The error is the share of
+# misclassified test rows beyond that of the true coefficients.
 
 PASSES = {"accelerated": [5, 10, 20, 40, 80, 160, 320], "preconditioned": [2, 4, 10, 20, 40, 80]}
 best = np.mean((score[N_ROWS:] > 0) != y_test)
@@ -87,19 +85,18 @@ for solver, values in curves.items():
         print(f"  {n:>4} steps: {value:5.1f} % more errors than the best")
 
 # %%
-# What an offset does
-# -------------------
+# The effect of an offset
+# -----------------------
 # A row is now (offset, 1) or (offset, -1), and its label is the sign of the second entry, or the
-# opposite of it. The offset changes nothing about the problem, for there is an intercept. But it
-# must be said in ``data_norm``, and the noise is in proportion to that. Beyond
-# an offset of n mu, mu being what epsilon and delta allow, a sum of gradients has more noise than
-# all rows together have signal, and no choice of steps changes that (Sun, Suresh and Menon 2023,
-# Section 4).
+# opposite sign. There is an intercept, so the offset does not change the problem. But
+# ``data_norm`` must include it, and the noise is proportional to that norm. Beyond an offset of n
+# mu, where mu is the Gaussian parameter of epsilon and delta, a sum of gradients has more noise
+# than all rows have signal, for any choice of steps (Sun, Suresh and Menon 2023, Section 4).
 #
-# A noisy mean moves the limit, for what is left of the offset is 1 / (n mu) of it; the default
-# has one. :class:`~skdp.papers.FeaturePreprocessing` of kind "center-clip" removes the limit: it
-# finds medians by halving intervals, which depends on no length, and each doubling of the
-# offset costs one halving more.
+# A noisy mean, which the default has, moves the limit: 1 / (n mu) of the offset remains.
+# :class:`~skdp.papers.FeaturePreprocessing` of kind "center-clip" removes the limit. It finds
+# medians by halving intervals, which depends on no length, and twice the offset needs one more
+# halving.
 
 N_FAR = 2000
 SIGN = np.repeat([1, -1], N_FAR // 2)
@@ -130,8 +127,8 @@ for name, values in far.items():
 # %%
 # The picture
 # -----------
-# Left: the plan that looks first is where it ends after a few passes, and there the other is still
-# far away after hundreds. Right: guessing gives 0.5, and the grey line is n mu.
+# Left: the plan with a geometry reaches its final error after a few passes; the other is still far
+# from it after hundreds. Right: guessing gives 0.5, and the grey line is n mu.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.2), layout="constrained")
 STYLES = {"accelerated": ("tab:red", "s", "--"), "preconditioned": ("tab:blue", "o", "-")}
@@ -156,13 +153,13 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("how_the_default_plans_a_fit.png", dpi=150)
 
 # %%
-# Handwritten digits: what is public, and what is found
-# -----------------------------------------------------
-# An image is 64 counts from 0 to 16; that follows from how images were made, so it is public. The
-# default may find all of it out, with noise. Or it is told: ``BoundedScaler`` brings pixels to
-# [0, 1], and ``Normalizer`` every image to length 1, each on its own, at no cost. 1,347 images of
-# ten classes are few. Even so neither way is clearly better: pixels are in one unit, and the
-# default finds that out, for a small part of its budget.
+# Handwritten digits: public knowledge
+# ------------------------------------
+# An image is 64 counts from 0 to 16. This follows from how images were made, so it is public. The
+# default can find it, with noise, or you can state it: ``BoundedScaler`` maps pixels to [0, 1],
+# and ``Normalizer`` scales every image to length 1, both for free. 1,347 images of ten classes are
+# few. Even so neither way is clearly better: pixels have one unit, and the default finds it for a
+# small part of its budget.
 
 X, y = load_digits(return_X_y=True)
 TEN = {"classes": range(10), "delta": DELTA}
@@ -181,14 +178,12 @@ for epsilon in (1.0, 4.0):
         print(f"digits, epsilon {epsilon:g}, {name:<24} accuracy {np.mean(found):.2f}")
 
 # %%
-# When to choose yourself
-# -----------------------
-# Public knowledge is free: scale columns by public bounds before anything else
-# (:class:`~skdp.BoundedScaler`), and leave the rest to the default. Take
-# ``papers.FeaturePreprocessing(kind="center-clip")`` for rows that are very much farther from the
-# origin than from each other, and ``solver="accelerated"`` where there is no room for a copy of the
-# rows.
-# :ref:`preconditioned` has the rules and the proof.
+# Choices of your own
+# -------------------
+# Public knowledge is free: first scale columns by public bounds (:class:`~skdp.BoundedScaler`), and
+# leave the rest to the default. Use ``papers.FeaturePreprocessing(kind="center-clip")`` for rows
+# that are much farther from the origin than from each other, and ``solver="accelerated"`` if there
+# is no memory for a copy of the rows. :ref:`preconditioned` has the rules and the proof.
 #
 # References
 # ----------
@@ -198,9 +193,9 @@ for epsilon in (1.0, 4.0):
 # %%
 # What was promised
 # -----------------
-# Each fit, its geometry or its center included, is (1, 1e-5)-differentially private per row: those
-# of the first part under replace-one, those of the second under zero-out adjacency, which is
-# weaker with the same numbers.
+# Each fit, including its geometry or its center, is (1, 1e-5)-differentially private per row. The
+# fits of the first part have replace-one adjacency, those of the second zero-out, which is weaker
+# with the same numbers.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_06_what_tuning_costs.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_08_smoothing_the_hinge.py`

@@ -1,28 +1,27 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Smoothing the hinge loss, and what it costs
-===========================================
+Smoothing the hinge loss for privacy
+====================================
 
-Objective perturbation is a short way to a private classifier: a random linear term is
-added to the loss, and the minimiser is released. Its proof needs a
-second derivative, and the hinge loss of a support vector machine has a kink. Why not
-smooth the kink away?
+Objective perturbation is a simple way to a private classifier: it adds a random linear term to the
+loss, and releases the minimiser. Its proof needs a second derivative, and the hinge loss of a
+support vector machine has a kink. Can we smooth it?
 
-This example shows the answer of Bassily, Smith and Thakurta (2014, Appendix A): on the
-worst data, whatever the amount of smoothing, the error then grows as the square root of
-the number of rows. Mechanisms that take the hinge as it is do not pay that price.
+This example shows the answer of Bassily, Smith and Thakurta (2014, Appendix A): on the worst data,
+for any amount of smoothing, the error grows as the square root of the number of rows. Mechanisms
+for the unsmoothed hinge avoid this.
 
-*You learn* that mechanisms differ, and how to tell which one a loss allows.
+*You learn* that mechanisms differ, and which of them a loss allows.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`.
 """
 
 # %%
 # The plain hinge is refused
 # --------------------------
-# The noise hides the row only if the minimiser moves smoothly with the noise. At a kink
-# it sticks: many different noises have the same minimiser, and the density on which the
-# proof rests does not exist. So the library says no, and says what can be done.
+# The noise hides a row only if the minimiser moves smoothly with the noise. At a kink it does not
+# move: many values of the noise have the same minimiser, and the density in the proof does not
+# exist. So the library refuses, and says what to do.
 
 import numpy as np
 
@@ -41,20 +40,19 @@ except ValueError as error:
 # %%
 # Data with one number to learn
 # -----------------------------
-# All rows have the same single feature 1, so that the model is one coefficient w. There are
-# n/2 + k rows labelled "yes", each with the loss max(0, 1 - w), and n/2 - k labelled "no",
-# each with max(0, 1 + w). Up to w = 1 their sum falls with slope -2k, beyond it rises with
-# slope n/2 - k: the minimum is at the kink, w = 1, for any k > 0.
+# All rows have the same single feature 1, so the model is one coefficient w. n/2 + k rows have the
+# label "yes" and the loss max(0, 1 - w); n/2 - k rows have the label "no" and the loss max(0, 1 +
+# w). The sum has slope -2k up to w = 1, and slope n/2 - k beyond: the minimum is at the kink, w =
+# 1, for any k > 0.
 #
-# - k = n/4: a steep kink. Smoothing at temperature T moves the minimum by T log(2), away
-#   from where rows want it, and each of the n rows has to pay for that. The excess loss
-#   is about n T / 6.
-# - k about 1/T: a flat slope towards the kink. Objective perturbation needs a penalty that
-#   grows with the second derivative, as 1/T. It pulls w to 0 with a force like that of
-#   the k rows in excess, and wins. The excess loss is of the order of 1/T.
+# - k = n/4: a steep kink. Smoothing at temperature T moves the minimum by T log(2), and each of the
+#   n rows loses by it. The excess loss is about n T / 6.
+# - k about 1/T: a flat slope towards the kink. Objective perturbation needs a penalty that grows
+#   with the second derivative, as 1/T. It pulls w to 0 with a force similar to that of the k excess
+#   rows, and wins. The excess loss is of the order of 1/T.
 #
-# A high T fails on the first data, a low T on the second. The best compromise, T about
-# 1 / sqrt(n), leaves sqrt(n).
+# A high T fails on the first data, a low T on the second. The best compromise, T about 1 /
+# sqrt(n), has an excess of order sqrt(n).
 
 
 def excess_loss(n, k, **parameters):
@@ -80,13 +78,12 @@ def worst_excess(n, repeats, **parameters):
 # %%
 # With and without smoothing
 # --------------------------
-# Smoothed, for objective perturbation, we try six temperatures and give this method the
-# advantage of the best one for every n. On private data that choice would have its price.
+# With smoothing, for objective perturbation, we try six temperatures, and give this method the
+# advantage of the best one for every n. On private data this choice would have a price.
 #
-# Unsmoothed, there are two ways. ``solver="gd"`` makes steps along noisy subgradients; to
-# reach the best possible error the number of steps must grow as the square of n, so we stop
-# at 1600 rows. ``solver="phased"`` releases a few minimisers with noise, each held near
-# the one before, and takes about log(n) of them.
+# Without smoothing, there are two ways. ``solver="gd"`` takes noisy subgradient steps. For the
+# best possible error the number of steps must grow as the square of n, so we stop at 1600 rows.
+# ``solver="phased"`` releases about log(n) minimisers with noise, each close to the one before.
 
 TEMPERATURES = [1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 4]
 smooth = {
@@ -111,15 +108,14 @@ for name, values in curves.items():
 # %%
 # The picture
 # -----------
-# At a fixed T the error ends up growing in proportion to n (too smooth), or starts out large
-# (not smooth enough). The best T for every n follows the square root of n. The two ways that
-# keep the kink stay level: their error does not depend on how many rows there are, so that
-# the excess per row falls as 1/n. With few rows nothing is gained: the curves cross.
+# At a fixed T the error finally grows in proportion to n (too smooth), or is large from the start
+# (not smooth enough). The best T for every n follows the square root of n. The two ways with the
+# kink stay level: their error does not depend on the number of rows, so the excess per row falls
+# as 1/n. With few rows they have no advantage: the curves cross.
 #
-# So: use ``smoothing`` if there is another reason for it. For privacy alone, keep the hinge
-# and take ``mechanism="gradient"`` or ``mechanism="output"``. And do not read too much into
-# it: these are worst cases, and on ordinary data a smoothed hinge, or the logistic loss,
-# can do as well.
+# So use ``smoothing`` only for other reasons. For privacy alone, keep the hinge and use
+# ``mechanism="gradient"`` or ``mechanism="output"``. But these are worst cases: on ordinary data a
+# smoothed hinge, or the logistic loss, can be as good.
 
 import matplotlib.pyplot as plt
 
@@ -155,7 +151,7 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # What was promised
 # -----------------
 # Each fit that was not refused is (1, 1e-6)-differentially private per row under replace-one
-# adjacency, with the kink and without.
+# adjacency, with or without the kink.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_09_what_people_read.py`

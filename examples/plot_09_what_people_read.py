@@ -4,13 +4,12 @@
 Private means and classifiers of sparse rows
 ============================================
 
-Clicks, words and one-hot tables are sparse: a hundred thousand features, of which a person
-touches a few dozen. Noise does not know that. It lands on every feature alike, and drowns a
-mean whose entries are mostly zero.
+Clicks, words and one-hot tables are sparse: of a hundred thousand features a person touches a few
+dozen. Noise is on every feature alike, and hides a mean whose entries are mostly zero.
 
-What is known about the rows beforehand, and arithmetic after the release, take most of that
-noise away again at no price. This example releases what twenty thousand readers look at, then
-a classifier that is trained on the same rows, and never makes them dense.
+Public knowledge about the rows, and post-processing after the release, remove most of that noise
+for free. This example releases the mean clicks of twenty thousand readers, then a classifier
+trained on the same rows.
 
 *You learn* to release means of sparse rows and to classify them, without making them dense.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`.
@@ -19,9 +18,9 @@ a classifier that is trained on the same rows, and never makes them dense.
 # %%
 # Readers and pages
 # -----------------
-# A reader has some forty clicks on 100,000 pages; few pages are popular, as everywhere. Every
-# row is scaled to length 1, so that nobody counts more than others. The subscribers, a
-# quarter of the readers, prefer even pages.
+# A reader has about forty clicks on 100,000 pages, of which few are popular. Every row is scaled
+# to length 1, so nobody counts more than others. The subscribers, a quarter of the readers, prefer
+# even pages.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,16 +49,16 @@ print(f"{clicks.nnz / N_READERS:.0f} pages a reader, of {N_PAGES}")
 # %%
 # Three means
 # -----------
-# :class:`~skdp.DPMean` adds Gaussian noise to every entry and leaves it there.
-# :class:`~skdp.DPSparseMeanEstimator` adds the same noise, and then sets to zero what is
-# probably noise: the threshold is chosen on the released numbers (Stein's unbiased risk
-# estimate), so it costs nothing, and nobody has to say how sparse the rows are.
-# ``nonnegative=True`` says that clicks are not negative: two such rows are at most sqrt(2)
-# apart instead of 2, and the noise shrinks with it.
+# :class:`~skdp.DPMean` adds Gaussian noise to every entry and keeps it.
+# :class:`~skdp.DPSparseMeanEstimator` adds the same noise, and then sets probable noise to zero.
+# The threshold is chosen on the released numbers (Stein's unbiased risk estimate), so it is free,
+# and the sparsity of the rows need not be known. ``nonnegative=True`` says that clicks are not
+# negative: two such rows are at most sqrt(2) apart instead of 2, and the noise is smaller in the
+# same ratio.
 #
-# ``mechanism="histogram"`` puts noise only on pages that somebody read, and releases those
-# that stand out. It is for dictionaries without an end; the bound on the pages of a reader is
-# part of its guarantee, and longer rows are cut.
+# ``mechanism="histogram"`` adds noise only to pages that somebody read, and releases those that
+# stand out. It is for open dictionaries. The bound on the pages of a reader is part of its
+# guarantee, and longer rows are cut.
 
 MEANS = {
     "Gaussian noise, as it is": lambda epsilon: DPMean(epsilon, DELTA, data_norm=1.0),
@@ -86,8 +85,8 @@ for name, errors in curves.items():
 # %%
 # The picture
 # -----------
-# Above 1, a release is worse than to say nothing: all zeros. Plain noise only comes below
-# that for a large epsilon, where the others have found the popular pages long before.
+# Above 1, a release is worse than all zeros. Plain noise is below 1 only for a large epsilon; the
+# other mechanisms find the popular pages much earlier.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
@@ -113,10 +112,10 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("what_people_read.png", dpi=150)
 
 # %%
-# How good is it?
+# Estimated error
 # ---------------
-# An error bar would need the exact mean, which stays private. ``error_estimate_`` is made from
-# the released numbers and public constants alone.
+# The true error needs the exact mean, which stays private. ``error_estimate_`` uses only released
+# numbers and public constants.
 
 mean = DPSparseMeanEstimator(1.0, DELTA, nonnegative=True).fit(clicks)
 print(f"\nestimated error {mean.error_estimate_:.4f}, in truth", end=" ")
@@ -128,9 +127,9 @@ print(mean.ledger_)
 # %%
 # Who subscribes?
 # ---------------
-# The classifiers read sparse rows too, at a cost in proportion to what is in them. For a linear
-# model noise is less of a problem than for a mean: the prediction for a reader feels the
-# noise of forty pages, not of all.
+# The classifiers also read sparse rows, in time proportional to the entries. Noise is less of a
+# problem for a linear model than for a mean: the prediction for a reader has the noise of forty
+# pages, not of all.
 
 train, test = slice(0, 16_000), slice(16_000, None)
 for epsilon in (1.0, 4.0):
@@ -145,7 +144,7 @@ for epsilon in (1.0, 4.0):
 # %%
 # Words
 # -----
-# A text is such a row, once its words are columns. ``HashingVectorizer`` makes them by a fixed
+# A text is also a sparse row if words are columns. ``HashingVectorizer`` makes columns by a fixed
 # hash. It has no vocabulary, so it learns nothing, and the whole pipeline is as private as its
 # classifier; ``TfidfVectorizer`` would keep the words of single people.
 
@@ -179,8 +178,7 @@ print("spent", privacy_spent(model))
 # What was promised
 # -----------------
 # Each mean and each classifier is (epsilon, 1e-6)-differentially private per reader under
-# replace-one adjacency, with as many pages as the reader likes; for the histogram, with at most
-# forty.
+# replace-one adjacency, for any number of pages of a reader; the histogram counts at most forty.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_08_smoothing_the_hinge.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_10_one_enormous_row.py`

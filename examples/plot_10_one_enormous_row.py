@@ -4,21 +4,21 @@
 Private regression with heavy tails
 ===================================
 
-Costs, incomes and waiting times have long tails: a few rows are a thousand times the others, and
-nobody knows a bound on them. Private learning asks for bounds. A bound that holds for all rows
-makes noise for the largest one; one that is too small cuts off what was to be learned.
+Costs, incomes and waiting times have long tails: a few rows are a thousand times larger than the
+others, and nobody knows a bound. Private learning usually needs one. A bound for all rows makes
+noise for the largest row; a smaller one removes signal.
 
-This example makes one row larger and larger, and looks at what becomes of three regressions
-(Xu, Ding, Xiang, Xu and Wang 2025).
+This example makes one row larger and larger, and shows the effect on three regressions (Xu, Ding,
+Xiang, Xu and Wang 2025).
 
-*You learn* to fit regressions to rows and targets of which nobody knows a bound.
+*You learn* to fit regressions to rows and targets without a known bound.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_07_how_the_default_plans_a_fit.py`.
 """
 
 # %%
 # The rows
 # --------
-# Twenty thousand of them, Student's t with three degrees of freedom in the features and in the
+# Twenty thousand rows, with Student's t with three degrees of freedom in the features and in the
 # noise: most are small, some are not. The first row gets a target of our choice.
 
 import matplotlib.pyplot as plt
@@ -49,18 +49,18 @@ def error(model):
 # %%
 # Three regressions
 # -----------------
-# Least squares, without privacy. It is optimal for Gaussian noise, and one row can do to it
-# what it likes.
+# Least squares is not private. It is optimal for Gaussian noise, and one row can change it
+# arbitrarily.
 #
-# The same with noisy gradients, none of them cut off: the noise has to hide the longest gradient
-# there is, the target times the length of its row. That is what a Lipschitz constant means in
+# The second has noisy gradients without clipping: the noise must hide the longest possible
+# gradient, the target times the length of its row. This is the meaning of a Lipschitz constant in
 # practice.
 #
-# And :class:`~skdp.DPLpRegressor` as it comes. It is told nothing about the data. A tenth of its
-# epsilon finds out how long rows and targets are as a rule, by counting rows beyond a
-# radius, which one row can change by one. Then the *derivative* of the loss is cut off, row by
-# row, which is the same as fitting another convex loss that goes on linearly far away (Huber's):
-# the row still pulls, but no more than others do.
+# The third is :class:`~skdp.DPLpRegressor` with its defaults and no public knowledge. A tenth of
+# its epsilon finds the typical length of rows and targets, by counting rows beyond a radius; one
+# row changes such a count by one. Then the *derivative* of the loss is clipped, row by row. This
+# is a fit of another convex loss, which is linear far away (Huber's): a row still pulls, but no
+# more than others.
 
 SIZES = np.logspace(1, 8, 8)
 METHODS = {
@@ -82,7 +82,7 @@ for name, values in curves.items():
 # %%
 # The picture
 # -----------
-# The third curve is flat: what a row may do does not depend on how large it is.
+# The third curve is flat: the influence of a row does not depend on its size.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
@@ -105,10 +105,10 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("one_enormous_row.png", dpi=150)
 
 # %%
-# What was spent
-# --------------
-# The ledger has a line for each scale that was drawn, and one for all gradients. The scales
-# are public afterwards.
+# The spent budget
+# ----------------
+# The ledger has a line for each scale that was found, and one for all gradients. The scales are
+# then public.
 
 model = DPLpRegressor(EPSILON, DELTA).fit(X, with_one_target(1e8))
 print(f"\nscale of rows {model.data_norm_:.2f}, of targets {model.target_scale_:.2f}")
@@ -117,12 +117,12 @@ for release in model.ledger_.releases:
 print(f"spent: epsilon = {model.privacy_spent_[0]:.3f}, delta = {model.privacy_spent_[1]:g}")
 
 # %%
-# What it does not do
-# -------------------
-# A clipped loss estimates the same coefficients as long as the noise of the targets is
-# symmetric. If it is skewed (costs are), the clipped fit lies between the mean and the median; the
-# clipping norm grows with the number of rows, so that this fades, but slowly. Ask for the median
-# (``p=1``) if that is what you mean, or for the mean of bounded targets.
+# Limits
+# ------
+# A clipped loss estimates the same coefficients if the noise of the targets is symmetric. If it is
+# skewed, as for costs, the clipped fit lies between the mean and the median. The clipping norm
+# grows with the number of rows, so this bias vanishes, but slowly. For the median set ``p=1``; for
+# a mean, bound the targets.
 #
 # References
 # ----------
@@ -133,7 +133,7 @@ print(f"spent: epsilon = {model.privacy_spent_[0]:.3f}, delta = {model.privacy_s
 # What was promised
 # -----------------
 # Each fit of ``DPLpRegressor`` is (1, 1e-6)-differentially private per row under replace-one
-# adjacency, whatever the size of rows and targets; least squares promises nothing.
+# adjacency, for any size of rows and targets. Least squares has no guarantee.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_09_what_people_read.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`

@@ -4,20 +4,20 @@
 Local privacy: every row reports for itself
 ===========================================
 
-The other examples trust whoever runs ``fit``: they see the rows, and noise is added to what they
-publish. Here nobody is trusted. Every person randomises an own report and sends that; the rows
-never leave their owners.
+The other examples trust whoever runs ``fit``, who sees the rows and adds noise to what is
+published. Here nobody is trusted. Every person randomises a report and sends it; the rows never
+leave their owners.
 
-What does it cost, and what can still be learned?
+How much accuracy is lost, and what can still be learned?
 
-*You learn* what changes if nobody may see the rows, and what it costs.
+*You learn* what changes if nobody may see the rows, and how much accuracy is lost.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_01_quickstart.py`.
 """
 
 # %%
 # A survey
 # --------
-# Two hundred thousand people answer twelve questions with yes or no. Some answers go together.
+# Two hundred thousand people answer twelve questions with yes or no. Some answers are correlated.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,9 +36,9 @@ print("yes:", np.round(share, 2))
 # One report
 # ----------
 # A row of answers, centered by the public one half, has Euclidean norm :math:`\sqrt{12}/2`. The
-# report points into a cap around the row more often than it would by chance, and else anywhere
-# beyond. Whatever the row was, no report is more than :math:`e^4` times as likely as it would have
-# been under other answers: alone it is a poor guess.
+# report points into a cap around the row more often than by chance, and otherwise elsewhere. For
+# any row, no report is more than :math:`e^4` times as likely as under other answers: one report is
+# a poor guess.
 
 CENTER, NORM = 0.5, np.sqrt(N_QUESTIONS) / 2
 privatizer = PrivUnitPrivatizer(EPSILON, data_norm=NORM).fit(answers[:1] - CENTER)
@@ -50,9 +50,8 @@ print("spent: ", privatizer.privacy_spent_)
 # %%
 # Many reports
 # ------------
-# The report is unbiased, so the mean of all is near the mean of the rows, and its error is known:
-# the reports themselves say it. Every person spends the whole epsilon, but nobody spends it
-# twice.
+# A report is unbiased, so the mean of all is close to the mean of the rows, and its error is
+# estimated from the reports. Every person spends the whole epsilon, but nobody spends it twice.
 
 local = LocalDPMean(EPSILON, data_norm=NORM).fit(answers - CENTER)
 low, high = local.confidence_interval(0.95)
@@ -64,9 +63,9 @@ print(f"error, trusted: {np.abs(central.location_ - share).max():.5f}")
 # %%
 # The picture
 # -----------
-# Left: the estimates, with intervals at 95 per cent, against the truth. Right: how errors shrink.
-# With a trusted curator like one over the number of people, because noise is added once;
-# with local reports like one over its square root, because everybody adds some.
+# Left: the estimates, with intervals at 95 per cent, and the truth. Right: errors against the
+# number of people n. With a trusted curator they fall as 1/n, because noise is added once; with
+# local reports as one over the root of n, because everybody adds noise.
 
 SIZES = np.logspace(3, np.log10(N_PEOPLE), 6).astype(int)
 
@@ -110,8 +109,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # More from the same reports
 # --------------------------
-# The noise of a report has the same variance in every direction, whatever the row is: it can be
-# subtracted from second moments. Which answers go together, then, costs nothing more.
+# The noise of a report has the same variance in every direction for all rows, so it can be
+# subtracted from second moments. The correlations of answers are therefore free.
 
 moments = LocalDPCovariance(EPSILON, data_norm=NORM).fit(answers - CENTER)
 truth = np.cov(answers.T, bias=True)
@@ -120,18 +119,17 @@ agree = np.corrcoef(moments.covariance_[above], truth[above])[0, 1]
 print(f"covariances of pairs, estimated against true: correlation {agree:.2f}")
 
 # %%
-# What it does not do
-# -------------------
-# Two reports of a person cost two budgets: a survey that is repeated every week spends every week.
-# The promise is about one row; whether somebody answered at all is visible. And at large
-# budgets a report points to the row itself: the example on what an attacker can rebuild shows
-# when.
+# Limits
+# ------
+# Two reports of a person spend two budgets: a survey that is repeated every week spends every
+# week. The guarantee is about one row; whether somebody answered is visible. At large budgets a
+# report points to the row itself, as the next example shows.
 
 # %%
 # What was promised
 # -----------------
-# Each report is 4-differentially private towards everybody, whoever collects it included, and for
-# each time a person reports.
+# Each report is 4-differentially private towards everybody, including the collector, each time a
+# person reports.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_10_one_enormous_row.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_12_what_an_attacker_can_rebuild.py`

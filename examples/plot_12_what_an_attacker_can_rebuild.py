@@ -4,26 +4,26 @@
 Reconstruction of a row from its local report
 =============================================
 
-When noise is added on a person's device, before anything leaves it, budgets tend to be large: one
-report has to hide one person by itself. A large epsilon hides no single property. It may
-still keep anybody from rebuilding the person's data, if these have many dimensions. How
-large is too large?
+If noise is added on a person's device, before anything leaves it, budgets tend to be large: one
+report must hide one person by itself. A large epsilon hides no single property. It may still
+prevent reconstruction of the person's data, if the data has many dimensions. How large is too
+large?
 
-This example looks at one report of a direction in 784 dimensions (an image of 28 by 28 pixels, or
-a small gradient), and at the words of a person. No data are read: everything here follows from
-public numbers (Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018).
+This example examines one report of a direction in 784 dimensions (an image of 28 by 28 pixels, or
+a small gradient), and the words of a person. It reads no data: everything follows from public
+numbers (Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018).
 
-*You learn* to say what a large local budget protects from, and what not.
+*You learn* what a large local budget protects from, and what it does not.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`.
 """
 
 # %%
 # Three numbers for one budget
 # ----------------------------
-# A guess is a success if its cosine with the truth is at least that of the row. The *prior* is
-# the success of a guess without the report. The *odds bound* holds for every attack on every
-# channel with this budget. The last column is what the best attack on PrivUnit, the optimal local
-# randomiser of directions, does succeed in.
+# A guess succeeds if its cosine with the truth is at least that of the row. The *prior* is the
+# probability of success without the report. The *odds bound* holds for every attack on every
+# channel with this budget. The last column is the exact success of the best attack on PrivUnit,
+# the optimal local randomiser of directions.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,9 +41,9 @@ print(reconstruction_risk(8.0, DIMS, cosine=[0.05, 0.1, 0.15, 0.2, 0.3], mechani
 # %%
 # The picture
 # -----------
-# Dashed, the bound; solid, the best attack on PrivUnit. To the right of a dashed curve
-# nothing can be rebuilt. To the left of a solid one nearly everything is. Between the two another
-# channel might be worse than PrivUnit, and for one cosine, where they meet, none is.
+# Dashed lines are the bound, solid lines the best attack on PrivUnit. To the right of a dashed
+# curve nothing can be reconstructed; to the left of a solid one nearly everything can. Between the
+# two another channel might be worse than PrivUnit, except at the cosine where they meet.
 
 COSINES = np.linspace(0.0, 1.0, 401)
 BUDGETS = {8: "tab:green", 50: "tab:blue", 200: "tab:purple", 510: "tab:red"}
@@ -63,8 +63,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("what_an_attacker_can_rebuild.png", dpi=150)
 
 # %%
-# What is ruled out: the smallest cosine that nobody reaches more often than once in
-# twenty. It depends on epsilon over the dimension. Where that is 1, the direction is known.
+# The next picture has the smallest cosine that nobody reaches more often than once in twenty. It
+# depends on epsilon over the dimension. If this ratio is 1, the direction is known.
 
 budgets = np.geomspace(1.0, 1e4, 60)
 fig, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -81,10 +81,10 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("what_is_ruled_out.png", dpi=150)
 
 # %%
-# What the attacker knows
-# -----------------------
-# The bound rests on a prior that is nearly uniform. If its density is at most e^10 times that of
-# the uniform law, the budget has to be smaller by 10. Say so whenever you quote the bound.
+# Knowledge of the attacker
+# -------------------------
+# The bound assumes a nearly uniform prior. If its density is at most e^10 times that of the
+# uniform law, the budget must be smaller by 10. State this whenever you quote the bound.
 
 print("\nlargest epsilon for a cosine of 0.5 once in a hundred")
 for ratio in (0, 1, 5, 10, 50):
@@ -94,10 +94,9 @@ for ratio in (0, 1, 5, 10, 50):
 # %%
 # Words
 # -----
-# The same for the words that a person used, of a dictionary in which word j is used with
-# probability min(100/j, 1). An attacker names words, and succeeds if half of them are right and
-# they are the part in the table of what the person used. Without a report the best guess is a
-# list of the most frequent words.
+# The same for the words of a person, from a dictionary in which word j is used with probability
+# min(100/j, 1). An attacker names words, and succeeds if half of them are right and their recall
+# is that of the table. Without a report the best guess is a list of the most frequent words.
 
 print("\nrecall   words named   without a report   with one of epsilon 8")
 for recall in (0.4, 0.45, 0.5, 0.55, 0.6):
@@ -107,8 +106,8 @@ for recall in (0.4, 0.45, 0.5, 0.55, 0.6):
     )  # fmt: skip
 
 # %%
-# From "half of the time, with no report at all" to "practically never, whatever the report" is a
-# short way. Ask what of the data is secret, before you ask for epsilon.
+# A small change leads from "half of the time, without a report" to "practically never, with any
+# report". First decide what in the data is secret, then choose epsilon.
 #
 # References
 # ----------
@@ -118,8 +117,8 @@ for recall in (0.4, 0.45, 0.5, 0.55, 0.6):
 # %%
 # What was promised
 # -----------------
-# Nothing was released here: these numbers say what an epsilon-private report of one row still rules
-# out, if the attacker's prior is no sharper than stated.
+# Nothing was released here. These numbers say what an epsilon-private report of one row excludes,
+# if the attacker's prior is no sharper than stated.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_13_clients_of_a_federation.py`

@@ -4,12 +4,12 @@
 Federated learning: clients with many rows each
 ===============================================
 
-Rows rarely come alone: a phone holds a thousand sentences, a hospital ten thousand scans. What is
-to be protected then is not a row but a *client*, with all that is on it. And the rows stay there:
-in every round some clients move the model along their own rows, and send how they moved it.
+A client often has many rows: a phone has a thousand sentences, a hospital ten thousand scans. The
+unit of protection is then a *client*, with all its rows. The rows stay there: in every round some
+clients move the model along their own rows, and send the change.
 
-Two kinds of people may look. Insiders, who receive the messages of single clients, and
-outsiders, who see the model only. This example fits digits for both (Bhowmick et al. 2018).
+There are two kinds of observers: insiders, who receive the messages of single clients, and
+outsiders, who see only the model. This example fits digits for both (Bhowmick et al. 2018).
 
 *You learn* to protect people with many rows each, from outsiders and from insiders.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_11_nobody_holds_the_rows.py`.
@@ -18,8 +18,8 @@ outsiders, who see the model only. This example fits digits for both (Bhowmick e
 # %%
 # Clients
 # -------
-# Five thousand, made of the digits that come with scikit-learn: every client has six images, which
-# are blurred a little, for there are only 1,500 different ones.
+# Five thousand clients, made of the digits of scikit-learn. Every client has six images, slightly
+# blurred, because there are only 1,500 different ones.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,11 +40,11 @@ labels = y[chosen]
 clients = np.repeat(np.arange(N_CLIENTS), 6)
 
 # %%
-# One fit, two promises
-# ---------------------
-# ``groups`` says which client a row belongs to. ``epsilon`` is for outsiders: the sums of a
-# round get Gaussian noise, and the accountant composes rounds of random clients.
-# ``local_epsilon`` is for insiders: every client randomises its own message with PrivUnit.
+# One fit, two guarantees
+# -----------------------
+# ``groups`` names the client of each row. ``epsilon`` is for outsiders: the sums of a round get
+# Gaussian noise, and the accountant composes rounds of random clients. ``local_epsilon`` is for
+# insiders: every client randomises its own message with PrivUnit.
 
 model = FederatedDPLogisticRegression(
     epsilon=2.0, delta=1e-5, local_epsilon=32.0, classes=range(10)
@@ -57,16 +57,15 @@ print("insiders, all rounds         {:.3g}, {:.1g}".format(*model.local_privacy_
 print(model.ledger_)
 
 # %%
-# The ledger has both: reports that only those who add them up see, and the sums. Central noise
-# costs more with reports than without: it must hide a report, and a report is longer than the
-# message that it stands for.
+# The ledger has both: reports, seen only by the party that adds up, and sums. With reports the
+# central noise is larger: it must hide a report, which is longer than the message behind it.
 #
-# What the local budget buys
-# --------------------------
-# Two fits at each of several local budgets, with central noise and without. One report in 650
-# dimensions is nearly all noise, the sum of hundreds is not. These budgets look absurd elsewhere;
-# but a message of 650 numbers cannot be rebuilt from a report with an epsilon of 32 (see the
-# example on what an attacker can rebuild), and that is what the paper asks of them.
+# The effect of the local budget
+# ------------------------------
+# Two fits at each of several local budgets, with and without central noise. One report in 650
+# dimensions is nearly all noise, but the sum of hundreds is not. These budgets look absurd
+# elsewhere. But a message of 650 numbers cannot be reconstructed from a report with an epsilon of
+# 32 (see the previous example), and this is the aim of the paper.
 
 LOCAL = [2, 4, 8, 16, 32, 64, 128]
 
@@ -115,8 +114,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # A row is not a client
 # ---------------------
-# A private fit that protects rows promises nothing about clients: who has six rows counts
-# six times, and correlated rows give each other away.
+# A private fit that protects rows has no guarantee for clients: a client with six rows counts six
+# times, and correlated rows reveal each other.
 
 rows_only = DPLogisticRegression(epsilon=2.0, delta=1e-5, classes=range(10)).fit(noisy, labels)
 print(rows_only.ledger_.unit, "against", model.ledger_.unit)
@@ -125,8 +124,7 @@ print(rows_only.ledger_.unit, "against", model.ledger_.unit)
 # What was promised
 # -----------------
 # Towards outsiders the model is (2, 1e-5)-differentially private per *client*, with all its rows,
-# under replace-one adjacency of clients; towards insiders every report has the epsilon that is
-# printed above.
+# under replace-one adjacency of clients. Towards insiders every report has the printed epsilon.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_12_what_an_attacker_can_rebuild.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_14_what_an_audit_can_see.py`

@@ -1,24 +1,24 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Privacy audits: what can be seen, and what cannot
-=================================================
+Privacy audits and their limits
+===============================
 
-A claim of privacy is a proof and a program. An audit looks at the program from outside: it fits it
-hundreds of times to two data sets that differ in one row, and tries to tell them apart by what
-comes out. If that goes better than the claim allows, the claim is wrong.
+A privacy claim is a proof and a program. An audit tests the program from outside: it fits it
+hundreds of times to two data sets that differ in one row, and tries to distinguish them by the
+outputs. If this works better than the claim allows, the claim is wrong.
 
-*You learn* to audit any estimator, how two common bugs look from outside, and how many fits it
-takes to see them.
+*You learn* to audit any estimator, how two common bugs look from outside, and how many fits are
+needed to detect them.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`.
 """
 
 # %%
 # Three means
 # -----------
-# The first is :class:`~skdp.DPMean`. The author of the second took the sensitivity of a mean of
-# numbers in [-1, 1] for 1/n; it is 2/n. The author of the third found bounds by looking at the
-# data, which is what everybody does without privacy.
+# The first mean is :class:`~skdp.DPMean`. The second assumes that the sensitivity of a mean of
+# numbers in [-1, 1] is 1/n; it is 2/n. The third takes its bounds from the data, as is usual
+# without privacy.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,11 +59,11 @@ class BoundsFromData(HalvedNoise):
 # %%
 # The audit
 # ---------
-# The pair of data sets matters: a bug shows only where it bites. Here the last row moves from one
-# end of its range to the other, and the other rows are all alike. Half of the fits go into finding
-# the best way to tell the two apart; the other half count how often that is right, and give a bound
-# that holds with a confidence of 95 per cent. The rows are made up, as they should be: the result
-# of an audit is not private.
+# The pair of data sets matters, because a bug does not show on every pair. Here the last row moves
+# from one end of its range to the other, and the other rows are all alike. Half of the fits are
+# used to find the best way to distinguish the two. The other half count how often it is right, and
+# give a bound with a confidence of 95 per cent. The rows are made up, as they should be: the
+# result of an audit is not private.
 
 data = np.full((20, 1), 0.2)
 data[-1] = 1.0
@@ -85,8 +85,8 @@ for name, result in results.items():
 # %%
 # The picture
 # -----------
-# The bar covers what is ruled out, the marker is the claim. A claim inside of its bar is wrong. One
-# to the right of it has not been contradicted: that is all an audit can say, ever.
+# The bar covers the excluded values, and the marker is the claim. A claim inside its bar is wrong.
+# A claim to the right of its bar is not contradicted: an audit can never say more.
 
 display = AuditDisplay.from_result(
     results, ax=plt.figure(figsize=(6.4, 2.6), layout="constrained").add_subplot()
@@ -95,10 +95,10 @@ if "__file__" in globals():  # run as a script, not in the gallery
     display.figure_.savefig("what_an_audit_can_see.png", dpi=150)
 
 # %%
-# How many fits it takes
-# ----------------------
-# With n fits no bound can exceed about log(n / 4), and chance costs some more. The halved noise
-# gives away 2 instead of 1. A few fits do not see it: an audit that passes may just have been too
+# Number of fits
+# --------------
+# With n fits a bound is at most about log(n / 4), less an allowance for chance. Half of the noise
+# reveals 2 instead of 1. A few fits do not detect it: an audit that passes may have been too
 # short.
 
 COUNTS = [50, 100, 200, 400, 800]
@@ -140,7 +140,7 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # What was promised
 # -----------------
-# Nothing: an audit contradicts a claim or fails to, and the promise of ``DPMean`` (epsilon = 1 per
+# Nothing: an audit contradicts a claim or fails to. The guarantee of ``DPMean`` (epsilon = 1 per
 # row, replace-one adjacency) rests on its proof, and on exact checks of its noise in the tests.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_13_clients_of_a_federation.py`

@@ -4,19 +4,19 @@
 Plots of accuracy, ledger and audit for a report
 ================================================
 
-Three questions come up whenever a private model is to be used. What does privacy cost in accuracy?
-Where did the budget go? And does the claim stand up to an attack? There is a display for
-each, at the width of a column, and readable in grey.
+A user of a private model has three questions. How much accuracy does privacy lose? What was the
+budget spent on? Does an attack contradict the claim? There is a display for each, at the width of
+a column, and readable in grey.
 
-*You learn* to draw accuracy, ledger and audit so that they can be printed.
+*You learn* to draw accuracy, ledger and audit for print.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_14_what_an_audit_can_see.py`.
 """
 
 # %%
-# What privacy costs
-# ------------------
-# The digits of scikit-learn are public. That matters: every point below is many fits and
-# many scores, none of which is paid for. On private rows this picture would be a leak.
+# Accuracy against epsilon
+# ------------------------
+# The digits of scikit-learn are public. This matters: every point below is many fits and many
+# scores, without a price. On private rows this picture would be a leak.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -69,11 +69,11 @@ for epsilon, mean in zip(utility.epsilons, utility.mean_scores, strict=True):
     print(f"epsilon {epsilon:<5g} mean accuracy {mean:.2f}")
 
 # %%
-# Where the budget went
-# ---------------------
-# A pipeline that standardises by private moments first. Each bar is what these releases would cost
-# if they were alone; the solid line is what all cost together. That is less than the sum here,
-# for the prices of Gaussian releases add up in squares.
+# Parts of the budget
+# -------------------
+# A pipeline that first standardises by private moments. Each bar is the price of these releases
+# alone; the solid line is the total. It is less than the sum here, because prices of Gaussian
+# releases add up in squares.
 
 model = make_pipeline(
     BoundedScaler(bounds=(0, 16), feature_range=(0, 1)),
@@ -85,11 +85,11 @@ spent = LedgerDisplay.from_estimator(model, ax=column(2.9))
 print(f"all together {spent.total:.3f}, plain sum {spent.plain_sum:.3f}")
 
 # %%
-# Does the claim stand up?
-# ------------------------
-# An audit fits an estimator hundreds of times to two data sets that differ in a row, and bounds
-# epsilon from below. The second mean has half of the noise that it needs: its author has taken
-# the sensitivity of the mean of numbers in [-1, 1] for 1/n, and it is 2/n.
+# Audits
+# ------
+# An audit fits an estimator hundreds of times to two data sets that differ in one row, and bounds
+# epsilon from below. The second mean has half of the necessary noise: its author assumed that the
+# sensitivity of the mean of numbers in [-1, 1] is 1/n, and it is 2/n.
 
 
 class HalvedNoise(BaseEstimator):
@@ -122,7 +122,8 @@ audits = AuditDisplay.from_result(results, ax=column(2.2))
 print("contradicted:", dict(zip(audits.names, audits.contradicted, strict=True)))
 
 # %%
-# A marker to the right of its bar is not contradicted. That is no proof; the proofs are elsewhere.
+# A marker to the right of its bar is not contradicted. This is not a proof; :ref:`proofs` has the
+# proofs.
 
 if "__file__" in globals():  # run as a script, not in the gallery
     utility.figure_.savefig("what_privacy_costs.png", dpi=300)
@@ -132,8 +133,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # What was promised
 # -----------------
-# Each fit keeps its own claim; the picture of accuracy against epsilon is not covered by any, which
-# is why it was drawn with public rows.
+# Each fit keeps its own claim. No claim covers the picture of accuracy against epsilon, so it was
+# drawn with public rows.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_14_what_an_audit_can_see.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_16_a_card_for_the_reviewer.py`

@@ -4,18 +4,18 @@
 A privacy card for the reviewer, and a file of the model
 ========================================================
 
-The model is fitted, and somebody has to sign for it who was not there: a data protection officer,
-an ethics board, a reviewer. They will not read code. This example makes the page that they read
-instead, and the file that goes with it.
+The model is fitted, and somebody who was not there must sign for it: a data protection officer, an
+ethics board, a reviewer. They will not read code. This example makes the page that they read
+instead, and a file of the model.
 
-*You learn* to write down a claim for somebody who will not read code, and to save model and claim.
+*You learn* to document a claim for somebody who will not read code, and to save model and claim.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`.
 """
 
 # %%
 # A model
 # -------
-# Two private steps, the scaler and the classifier, which share the budget.
+# Two private steps, the scaler and the classifier, share the budget.
 
 import tempfile
 from pathlib import Path
@@ -36,8 +36,8 @@ model = make_pipeline(
 # %%
 # Its card
 # --------
-# The claim comes first, then what it does not cover, what was public, the ledger, and how to check
-# all of it. Prices are rounded up. There is nothing on it that the rows decide.
+# The claim comes first, then what it does not cover, public knowledge, the ledger, and
+# instructions to check them. Prices are rounded up. Nothing on the card depends on the rows.
 
 card = privacy_card(model, name="tumours, benign or malignant", delta=1e-5)
 print(card)
@@ -45,8 +45,8 @@ print(card)
 # %%
 # In odds
 # -------
-# Few people can tell what an epsilon means; odds are understood better. Somebody tries to tell
-# which of two values one row has, and would be right in half of all cases.
+# Odds are easier to understand than epsilon. An attacker guesses which of two values one row has,
+# and without the model would be right in half of all cases.
 
 ax = card.plot()
 if "__file__" in globals():  # run as a script, not in the gallery
@@ -56,8 +56,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # One claim, many deltas
 # ----------------------
 # The same releases are private at every delta, each with its own epsilon. The card has a few of
-# them; the ledger knows all. Both steps together cost less than their claims added up, each
-# with half of the delta.
+# them; the ledger has all. The price of both steps together is less than the sum of their claims,
+# each with half of the delta.
 
 
 def claimed(fitted, delta):
@@ -87,9 +87,9 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("a_card_for_the_reviewer.png", dpi=150)
 
 # %%
-# What a reviewer stops
-# ---------------------
-# With an ordinary scaler in front, the same classifier claims nothing any more.
+# A model without a claim
+# -----------------------
+# With an ordinary scaler in front, the same classifier has no claim.
 
 leaky = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1])).fit(X, y)
 print(privacy_card(leaky).claim)
@@ -97,8 +97,9 @@ print(privacy_card(leaky).claim)
 # %%
 # The file
 # --------
-# Card and model go together. skops stores models without running code when they are loaded;
-# :func:`~skdp.trusted_types` is what it must trust. The card of what was loaded is the same.
+# Keep card and model together. skops loads models without running code;
+# :func:`~skdp.trusted_types` lists the types that it must trust. The loaded model has the same
+# card.
 
 try:
     import skops.io
@@ -117,7 +118,7 @@ else:
 # What was promised
 # -----------------
 # Scaler and classifier together are differentially private per row under replace-one adjacency,
-# with the epsilon on the card at delta = 1e-5; a card is read off the model, and proves nothing by
+# with the epsilon on the card at delta = 1e-5. A card is read off the model, and proves nothing by
 # itself.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_15_pictures_for_a_report.py`

@@ -4,22 +4,22 @@
 Fits to data larger than memory
 ===============================
 
-More rows make private learning better and make computers run out of memory. A fit needs sums over
-the rows, and a sum does not mind where its rows are: it can be made of a file that is read from its
-beginning to its end, a few thousand rows at a time, as often as the fit has steps.
+More rows improve private learning, and fill the memory. But a fit needs only sums over the rows. A
+sum can be computed from a file, a few thousand rows at a time, with one pass for each step of the
+fit.
 
-This example fits a model to a file without loading it, sees that this is the fit in memory, and
-looks at how much memory it took.
+This example fits a model to a file without loading it, shows that it equals the fit in memory, and
+measures the memory.
 
-*You learn* to fit to files, memory maps and chunks that you make yourself.
+*You learn* to fit to files, memory maps and your own chunks.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_04_reading_a_ledger.py`.
 """
 
 # %%
 # A file of rows
 # --------------
-# A hundred thousand people, written as Parquet by parts, as a database would export them. (Without
-# pyarrow, ``pip install "skdp[arrow]"``, write CSV and read it as further below.)
+# A hundred thousand people, written as several Parquet files, like the export of a database.
+# (Without pyarrow, ``pip install "skdp[arrow]"``, write CSV and read it as below.)
 
 import tempfile
 import tracemalloc
@@ -53,8 +53,8 @@ for number in range(N_PARTS):
 # %%
 # Two fits
 # --------
-# One loads the file, the other one streams it. The labels are given as public, as always; the seed
-# is there to compare the two, and is marked in the ledger.
+# One fit loads the file, the other streams it. The labels are public, as always. The seed is for
+# the comparison, and is marked in the ledger.
 
 model = DPLogisticRegression(
     1.0, data_norm=2.0, classes=["no", "yes"], solver="gd", max_iter=5, random_state=0
@@ -66,18 +66,18 @@ model.fit(X, y)
 print(f"{X!r} of shape {X.shape}; the fit is the same: {(model.coef_ == in_memory).all()}")
 
 # %%
-# To the last bit, and not by chance: which rows are added up together depends on their number
-# alone, so sums are rounded alike wherever rows are. The noise was added once to each
-# sum, by the same gate. The ledger says the same, too:
+# They are equal to the last bit, for a reason: the number of rows alone decides which rows are
+# added up together, so sums are rounded alike wherever the rows are. The same gate added the noise
+# once to each sum. The ledger is also the same:
 
 print(model.ledger_)
 
 # %%
-# Rows that are nowhere
-# ---------------------
+# Rows from a function
+# --------------------
 # Chunks can come from anywhere: ``lambda: pandas.read_csv("people.csv", chunksize=100_000)``, a
-# cursor of a database, a generator. What is asked for is a *function* that starts from the first
-# chunk again, because the rows are read once for every step.
+# cursor of a database, a generator. The argument is a *function* that returns to the first chunk,
+# because the rows are read once for every step.
 
 passes = []
 
@@ -93,13 +93,13 @@ again = model.fit(*stream_chunks(lambda: chunks(N_PARTS), target="label")).coef_
 print(f"{len(passes)} times gone through, the same fit: {(again == in_memory).all()}")
 
 # %%
-# One look at the first chunk, one pass to see whether the rows are usable, and one for each
-# of the 5 steps. What is wrong with the rows is found in the first pass, before anything
-# is charged to a budget.
+# The function is called once for the first chunk, once for a pass that checks the rows, and once
+# for each of the 5 steps. The checks find errors in the rows before anything is charged to a
+# budget.
 #
-# How much memory
-# ---------------
-# The same two fits with more and more rows: what is allocated at the most, rows included.
+# Memory
+# ------
+# The same two fits with more and more rows: the peak of allocated memory, including rows.
 
 
 def peak(fit):
@@ -144,17 +144,17 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("larger_than_memory.png", dpi=150)
 
 # %%
-# It stays where it is: :ref:`large_data` has it for a hundred million rows.
+# The memory of the streamed fit hardly grows; :ref:`large_data` has measurements for a hundred
+# million rows.
 
 folder.cleanup()
 
 # %%
 # What was promised
 # -----------------
-# Each fit is (1, 1e-6)-differentially private per row under replace-one adjacency. The number
-# of rows is public; files, the disk and whoever can watch them are inside of what must be trusted.
-# The same rows were fitted many times here, with one seed; whoever does that with real ones pays
-# for every fit.
+# Each fit is (1, 1e-6)-differentially private per row under replace-one adjacency. The number of
+# rows is public. Files, the disk and whoever can watch them must be trusted. The same rows were
+# fitted many times here, with one seed; with real rows every fit has its price.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_16_a_card_for_the_reviewer.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_18_a_score_that_is_paid_for.py`

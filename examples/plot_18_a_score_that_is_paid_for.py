@@ -4,22 +4,22 @@
 A private test score, and its interval
 ======================================
 
-A first analysis of a table of people: look at it, fit a model, and say how good the model is. The
-people who could tell are private, too, so each of the three steps has a price. One budget pays for
-all of them.
+A first analysis of a table of people has three steps: describe it, fit a model, and evaluate the
+model. The rows of the evaluation are private, too, so each step has a price. One budget pays for
+all three.
 
-*You learn* to describe a table, to release accuracy, AUC, a ROC curve and a calibration curve out
-of the budget of the model, to read their intervals, and what few rows do to them.
+*You learn* to describe a table; to release accuracy, AUC, a ROC curve and a calibration curve
+within one budget; and to read their intervals, also for few rows.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`.
 """
 
 # %%
 # The table, and one budget for everything
 # ----------------------------------------
-# The table of the first lesson. What is public are the names and types of its columns, that incomes
-# are in two classes, and between which numbers three of the columns lie; two have no bounds. The
-# budget is 2 in all. A quarter of it is for a first look: ``records.describe()`` of pandas, with
-# noise. Most people are around 38, and have no capital gain; losses are rare, or small.
+# The table of the first lesson. Public are the names and types of its columns, the two classes of
+# incomes, and bounds of three columns; two have no bounds. The budget is 2 in all. A quarter of it
+# pays for a description: ``records.describe()`` of pandas, with noise. Most people are around 38,
+# and have no capital gain; losses are rare, or small.
 
 import warnings
 from pathlib import Path
@@ -51,7 +51,7 @@ print(summary)
 # The model, and its scores
 # -------------------------
 # Two thirds of the people are for the model, which gets half of the budget. The others are held
-# out, and just as private: what is left pays for the scores on them.
+# out, and just as private: the rest of the budget pays for the scores on them.
 
 incomes = records.pop("income")
 train, test, y_train, y_test = train_test_split(records, incomes, test_size=1 / 3, random_state=0)
@@ -66,12 +66,12 @@ for charge in budget.charges:
 print(f"{'left':<24} epsilon={budget.remaining[0]:.3f}")
 
 # %%
-# What was released
-# -----------------
-# Two tables of counts. The first finds bins in which about equally many people are, without their
-# labels. The second counts labels in these bins. All scores are computed from it, and cost nothing
-# more. Beside them, what nobody could see without a breach: the exact ones. A private score is a
-# float, with an ``interval``.
+# Releases
+# --------
+# There are two tables of counts. The first finds bins with about equally many people, without
+# their labels. The second counts labels in these bins. All scores are computed from it, for free.
+# The printed table also has the exact scores, which nobody could publish without a breach. A
+# private score is a float with an ``interval``.
 
 for release in scores.ledger_.releases:
     print(f"{release.size:>4} numbers, epsilon={release.noise.epsilon:.3f}: {release.query}")
@@ -89,12 +89,12 @@ for name, value in exact.items():
     print(f"{name:<18} {score:>8.3f}   {low:.3f} to {high:.3f}    {value:.3f}")
 
 # %%
-# What the interval counts
-# ------------------------
-# The rows are a sample, and there is noise. Of sixteen thousand people four fifths of the width
-# for accuracy is the sampling, which is there without any privacy. The AUC needs more: all counts
-# enter it, and the class with fewer people counts as much as the other. Of few people, at a small
-# epsilon, nothing is known: the interval is all of [0, 1], and a warning says so.
+# Intervals
+# ---------
+# An interval includes sampling and noise. For sixteen thousand people four fifths of its width for
+# accuracy is sampling, which is there without privacy, too. The interval of the AUC is wider: all
+# counts affect it, and the smaller class has the same weight as the larger. For few people and a
+# small epsilon the interval is all of [0, 1], and a warning says so.
 
 SIZES = [500, 1000, 2000, 4000, 8000, len(test)]
 widths = {}
@@ -114,8 +114,8 @@ for epsilon in (0.1, 0.5, 2.0):
 # %%
 # The picture
 # -----------
-# Left, the display of scikit-learn takes the private curve as it is. In the middle, calibration,
-# with intervals. Right, how wide the interval of the AUC is.
+# Left, the private curve in the display of scikit-learn. Middle, calibration with intervals.
+# Right, the width of the interval of the AUC.
 
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.6), layout="constrained")
 fpr, tpr, _ = scores.roc_curve()
@@ -150,11 +150,11 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("a_score_that_is_paid_for.png", dpi=150)
 
 # %%
-# What goes with the model
-# ------------------------
-# A card says what all three promise together, for a reviewer who reads nothing else. The charges
-# above add up to the budget: .5 and 1 and .5. What was released, composed more tightly than by
-# adding prices, has promised more than that: the epsilon here is smaller.
+# A card for all three
+# --------------------
+# A card states the guarantee of all three together, for a reviewer who reads nothing else. The
+# charges above add up to the budget: .5 and 1 and .5. The ledgers compose the releases more
+# tightly than a sum of prices, so the epsilon here is smaller.
 
 print(privacy_spent(model, scores, summary))
 card = privacy_card(model, scores, summary, name="Who earns more than 50,000")
@@ -166,10 +166,9 @@ print(len(card.to_markdown().splitlines()), "lines of Markdown for the file of t
 # What was promised
 # -----------------
 # The description, the model and its scores together are (2, 1e-6)-differentially private per row
-# under replace-one adjacency, whether a person is among those of the model or those of the scores.
-# The exact scores and the exact curve of this page are no part of that, and neither are the scores
-# that were released for the third picture: each of them would have its own price. :ref:`scores` has
-# the rules, and errors on more settings.
+# under replace-one adjacency, for people of the model and of the scores alike. This does not cover
+# the exact scores and the exact curve of this page, nor the scores of the third picture: each of
+# them would have its own price. :ref:`scores` has the rules, and errors in more settings.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_17_larger_than_memory.py`
 # | After this: :ref:`sphx_glr_auto_examples_plot_19_who_loses.py`

@@ -1,15 +1,15 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Accuracy of subgroups: who loses by noise, and what class weights repair
-========================================================================
+Accuracy of subgroups, and class weights
+========================================
 
-One number for all test rows hides whom a model fails. Noise hides small groups first, and a model
-that is unsure predicts what most people have. This example looks at parts of a census table, with
-and without privacy: how many of those who earn well are found among women and men, young and old.
+One number for all test rows hides the groups for which a model fails. Noise affects small groups
+first, and an unsure model predicts the majority. This example examines parts of a census table,
+with and without privacy: the recall of well-paid people among women and men, young and old.
 
-*You learn* to look at parts of a table, to tell what noise takes from what was never there, and to
-repair recall with ``class_weight``.
+*You learn* to evaluate parts of a table, to distinguish the effect of noise from other causes, and
+to improve recall by ``class_weight``.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_03_from_raw_adult.py`.
 """
 
@@ -17,7 +17,7 @@ repair recall with ``class_weight``.
 # The table, and its parts
 # ------------------------
 # The census records of the first lesson. Half of the rows are for tests, and need no protection
-# here: exact scores of private rows are a release that nobody has paid for.
+# here: exact scores of private rows would be a release without a price.
 
 import warnings
 from pathlib import Path
@@ -56,9 +56,9 @@ print(pd.DataFrame(facts).T.round(2))
 # %%
 # Models, with privacy and without
 # --------------------------------
-# The share of well-paid people who are found is recall. ``MetricFrame`` of fairlearn makes such
-# tables for any metric; for one of them a mean over each part will do. Three fits of each private
-# model are averaged, for another draw of the noise is another model.
+# Recall is the share of well-paid people who are found. ``MetricFrame`` of fairlearn makes such
+# tables for any metric; for one metric a mean over each part is enough. Three fits of each private
+# model are averaged, because each draw of the noise gives another model.
 
 REPEATS = 3
 
@@ -102,17 +102,17 @@ recall = pd.DataFrame(columns)
 print(recall.round(2).T)
 
 # %%
-# Without privacy already fewer of the well-paid women are found than of the men: fewer of them are
-# well paid, so a model that is unsure says no. Noise pushes the same way. A smaller epsilon makes
-# it less sure of everybody, and who is seldom positive falls below the threshold first.
+# Even without privacy, recall is lower for women than for men: fewer women are well paid, so an
+# unsure model says no. Noise has the same effect. With a smaller epsilon the model is less sure
+# about everybody, and groups with few positives fall below the threshold first.
 
 # %%
-# What weights repair
-# -------------------
-# ``class_weight="balanced"`` shifts the threshold by the odds of the classes, from counts that are
-# paid for with a twentieth of the model's budget. It finds positives in all parts, and most of the
-# recall that noise had taken. It does not make the parts equal, and has a price that is no privacy
-# loss: more people are said to earn well who do not.
+# The effect of class weights
+# ---------------------------
+# ``class_weight="balanced"`` shifts the threshold by the odds of the classes, from noisy counts
+# with a twentieth of the model's budget. It finds more positives in all parts, and restores most
+# of the recall lost by noise. It does not make the parts equal, and has another disadvantage: more
+# people are wrongly predicted to earn well.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.8), sharey=True, layout="constrained")
 places = np.arange(1 + len(EPSILONS))
@@ -137,17 +137,17 @@ if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("who_loses.png", dpi=150)
 
 # %%
-# What helps, in this order: more rows of those who are few, weights, fewer columns, a larger
-# epsilon. A look at many models until one is fair to the test rows is a choice, and such choices
-# cost (:ref:`sphx_glr_auto_examples_plot_06_what_tuning_costs.py`). :ref:`groups` has more on
+# These measures help, in this order: more rows of small groups, weights, fewer columns, a larger
+# epsilon. To try many models until one is fair on the test rows is a choice, and such choices have
+# a price (:ref:`sphx_glr_auto_examples_plot_06_what_tuning_costs.py`). :ref:`groups` has more on
 # weights, and :doc:`the measurements </benchmarks/people>` have more parts.
 
 # %%
 # What was promised
 # -----------------
 # Each private fit is differentially private per row under replace-one adjacency, at the epsilon of
-# its column; the last one spent what is printed here. All of them were fitted to the same rows: who
-# does that with real ones pays for every fit. The test rows are not protected.
+# its column; the last one spent what is printed here. All were fitted to the same rows: with real
+# rows every fit has its price. The test rows are not protected.
 
 print(spent)
 

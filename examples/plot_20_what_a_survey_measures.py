@@ -4,19 +4,20 @@
 Private components and ridge regression of a survey
 ===================================================
 
-Twenty-four questions, answered by twenty thousand people. How many things do they measure, and what
-have these to do with income? Both answers are in products of columns, which are released once.
+Twenty thousand people answer twenty-four questions. How many things do the questions measure, and
+how are these related to income? Both answers follow from products of columns, which are released
+once.
 
-*You learn* to reduce a table to a few components that may be published, to tell which of them noise
-could have made, and to read confidence intervals that count the noise.
+*You learn* to reduce a table to a few components that may be published, to recognise components
+that may be noise, and to read confidence intervals that include the noise.
 *It builds on* :ref:`sphx_glr_auto_examples_plot_05_one_account_for_all.py`.
 """
 
 # %%
-# A survey that is made up
-# ------------------------
-# So that the truth is known: behind all answers, on a scale from 1 to 7, there are trust, health
-# and chance. Income depends on the first two and on age, and not on the third.
+# A made-up survey
+# ----------------
+# The truth is known: trust, health and chance determine all answers, on a scale from 1 to 7.
+# Income depends on the first two and on age, and not on the third.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,11 +32,11 @@ age = rng.uniform(20, 65, size=20_000)
 incomes = 30 + 4 * behind[:, 0] + 2 * behind[:, 1] + 0.2 * age + 6 * rng.normal(size=20_000)
 
 # %%
-# Components, and which of them are there
-# ---------------------------------------
-# One release of all products. Three variances stand out. What comes after them is what each
-# question has of its own, with noise on top; below ``noise_level_`` it may be noise alone, whatever
-# share of the variance it seems to explain.
+# Components
+# ----------
+# All products are released once. Three variances stand out. The others are the individual part of
+# each question, with noise; below ``noise_level_`` they may be noise alone, whatever share of the
+# variance they seem to explain.
 
 budget = PrivacyBudget(epsilon=1.5, delta=1e-6, composition="gaussian")
 pca = DPPCA(epsilon=0.8, delta=1e-7, bounds=(1, 7), budget=budget).fit(answers)
@@ -43,10 +44,10 @@ print("variances:", pca.explained_variance_[:6].round(2))
 print(f"noise alone makes about {pca.noise_level_:.2f}")
 
 # %%
-# Three columns in the place of twenty-four
-# -----------------------------------------
-# The components are public by now. What ``transform`` returns is not: rows of people, without
-# noise. It goes to the next private estimator, which is paid for out of the same budget.
+# Three columns instead of twenty-four
+# ------------------------------------
+# The components are now public. The output of ``transform`` is not: it has rows of people, without
+# noise. It goes to the next private estimator, within the same budget.
 
 scores = pca.transform(answers)[:, :3]
 names = ["component 1", "component 2", "component 3", "age"]
@@ -59,15 +60,15 @@ for name, coef, low, high in zip(names, model.unpenalised_coef_, lower, upper, s
 print("spent:", budget.spent)
 
 # %%
-# The interval counts two things: people are a sample, and there is noise. For age the truth is 0.2.
-# A component is a mixture of answers that noise has turned a little: the third has a small part of
-# the other two, so its coefficient is near 0 and need not be 0. Which way a component points is a
-# convention, and with it the sign.
+# The interval includes sampling and noise. For age the true coefficient is 0.2. Noise has turned
+# the components a little: the third contains a small part of the other two, so its coefficient is
+# close to 0, but need not be 0. The direction of a component, and so the sign of its coefficient,
+# is a convention.
 #
 # The picture
 # -----------
-# Left, the released variances and the level of the noise. In the middle, what questions the
-# components are made of: eight each. Right, the intervals.
+# Left, the released variances and the level of the noise. Middle, the questions in each component:
+# eight each. Right, the intervals.
 
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
 left.plot(range(1, 25), pca.explained_variance_, "o", color="tab:blue", markersize=4)
@@ -92,8 +93,8 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # What was promised
 # -----------------
 # Both fits together are within (1.5, 1e-6)-differential privacy per row under replace-one
-# adjacency: components, coefficients and intervals may be published. The reduced rows may not. That
-# columns lie between 1 and 7 is public; of age and income nothing was said. :ref:`moments` has the
-# rules, and the coverage of the intervals that was measured.
+# adjacency: components, coefficients and intervals may be published. The reduced rows may not. The
+# bounds 1 and 7 of the answers are public; nothing is assumed about age and income. :ref:`moments`
+# has the rules, and the measured coverage of the intervals.
 #
 # | Before this: :ref:`sphx_glr_auto_examples_plot_19_who_loses.py`

@@ -59,8 +59,8 @@ _STRAIGHT = 10.0
 _FAR = 3.0
 # waves: so many times the root of the signal along one coefficient
 _WAVES, _FEWEST_WAVES, _MOST_WAVES = 10.0, 20, 500
-# standard deviations that the unit of a searched column is, a quarter of a normal column being
-# beyond; columns are often of heavier tails, so it is less than 1 / 1.15
+# standard deviations in the unit of a searched column, which a quarter of its rows exceed: 1.15
+# for a normal column, and less with heavier tails, which are usual
 _UNIT = 0.8
 # where bounds are public: half of what is between them, in standard deviations of even rows
 _HALF = math.sqrt(3.0)
