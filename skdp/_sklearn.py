@@ -54,6 +54,7 @@ from skdp._rows.streams import (
     columns_of,
     facts_of,
     first_rows,
+    floats_hold,
     in_rows,
     is_arrow,
     is_dask,
@@ -460,7 +461,7 @@ def entry_by_entry(X):
     flags = any(isinstance(entry, bool | np.bool_) for entry in listed)
     alike = numbers.dtype.kind == "b" or (numbers.dtype.kind in "iuf" and not flags)
     if alike and numbers.dtype.kind == "f":
-        alike = all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in listed)
+        alike = floats_hold(listed)
     return numbers if alike else entries
 
 

@@ -293,6 +293,14 @@ class LinearRows:
                 yield chunk.taken(slice(start, start + size)).widened()
 
 
+def map_chunk(chunk, features, intercept=0.0):
+    """Return one chunk of mapped rows, with a constant feature."""
+    body = empty_rows((len(chunk.X), features.size))
+    body[:] = features(row_major(chunk.X))
+    rest = intercept, None, chunk.drawn, chunk.weight
+    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
+
+
 def kept_beside(rows):
     """Return the same rows; they are kept beside all that is made of them."""
     made = rows.with_chunks(rows.chunks, rows._X)

@@ -340,11 +340,13 @@ def as_stored(y):
         return as_stored([one[0] for one in y]).reshape(-1, 1)
     if made.ndim != 1 or made.dtype.kind in "biu":
         return made
-    if made.dtype.kind == "f":
-        exact = all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in y)
-    else:
-        exact = all(isinstance(one, str) for one in y)
+    exact = floats_hold(y) if made.dtype.kind == "f" else all(isinstance(one, str) for one in y)
     return made if exact else one_by_one(y)
+
+
+def floats_hold(numbers):
+    """Return whether every whole number of a list has a float."""
+    return all(not isinstance(one, Integral) or abs(int(one)) <= 2**53 for one in numbers)
 
 
 def one_by_one(y):

@@ -29,9 +29,9 @@ from skdp._export import (
 )
 from skdp._rows.base import L2Ball, bounds_of, empty_rows, row_major, sum_over
 from skdp._rows.linear import (
-    LinearChunk,
     StandardColumns,
     counted_rows,
+    map_chunk,
     readmitted,
 )
 from skdp._sklearn import Interval, StrOptions, centered_classes, validate_private_data
@@ -185,14 +185,6 @@ class Waves:
     def __call__(self, X):
         """Return mapped rows, of norm 1."""
         return fourier_rows(X, self.frequencies, self.odd)
-
-
-def map_chunk(chunk, features, intercept=0.0):
-    """Return one chunk of mapped rows, with a constant feature."""
-    body = empty_rows((len(chunk.X), features.size))
-    body[:] = features(row_major(chunk.X))
-    rest = intercept, None, chunk.drawn, chunk.weight
-    return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
 
 
 def bent_rows(rows, features, kept=False):
@@ -647,8 +639,8 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     n_knots : int, default=None
         Knots of each function of "additive", at least 2. None chooses from 3 to 16 by the number
         of rows, the budget, and the numbers of columns and classes; and "linear" where noise would
-        hide any bend. With three a function is a line, and a bend at the middle
-        knot that ends at the others.
+        hide any bend. With three a function is a line, and a bend at the middle knot that ends at
+        the others.
     gamma : float or array-like of shape (n_scales,), default=None
         Parameters of the kernels of "rbf", as in `RandomFourierFeatures`, for standardised
         columns.
@@ -730,8 +722,7 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     length, as it was released, have a norm of about 1. With a signal ``s = n mu / (a sqrt(d))`` for
     n rows, d columns, a Gaussian-DP parameter mu and a of 1 under zero-out, 2 otherwise, there are
     about ``4 (s / 100)^(1/3)`` knots, none below s = 10, and ``10 sqrt(s sqrt(d))`` Fourier
-    features; K
-    classes, of more than two, share the signal, which is divided by ``sqrt(K)``.
+    features; K classes, of more than two, share the signal, which is divided by ``sqrt(K)``.
 
     "auto" looks at residuals. With a signal ``S = s sqrt(d)`` of 100 or more straight lines are
     fitted, for ``(20 / S)^2`` of the squared budget and at least .02. Then the correlation of

@@ -27,7 +27,12 @@ from skdp.linear_model._kernel_classifier import (
     bent_rows,
     features_twin,
 )
-from skdp.linear_model._lp_regressor import EXPECTED_SHIFT, NearerRows, PrivateLinearRegressor
+from skdp.linear_model._lp_regressor import (
+    EXPECTED_SHIFT,
+    LARGEST_IN_UNITS,
+    NearerRows,
+    PrivateLinearRegressor,
+)
 from skdp.linear_model._scales import plan_scales
 from skdp.preprocessing._public import check_gamma
 
@@ -35,8 +40,6 @@ from skdp.preprocessing._public import check_gamma
 _LINES = 0.7
 # below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
-# predictions and targets in units count as of that size
-_LARGEST = 1e70
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +86,9 @@ class WithColumns:
 def missed(z, target, center, scale):
     """Return by how much predictions miss targets, in units, a unit at most."""
     with np.errstate(over="ignore", under="ignore"):
-        target = np.clip((target - center) / scale, -_LARGEST, _LARGEST)
-    return np.clip(target - np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST), -1.0, 1.0)
+        target = np.clip((target - center) / scale, -LARGEST_IN_UNITS, LARGEST_IN_UNITS)
+    z = np.clip(np.nan_to_num(z), -LARGEST_IN_UNITS, LARGEST_IN_UNITS)
+    return np.clip(target - z, -1.0, 1.0)
 
 
 class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):

@@ -32,6 +32,7 @@ from skdp._rows.linear import (
     StandardColumns,
     counted_rows,
     kept_beside,
+    map_chunk,
     regression_rows,
     unit_rows,
 )
@@ -49,7 +50,6 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
-from skdp.linear_model._kernel_classifier import map_chunk
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_clip,
@@ -259,7 +259,7 @@ def plan_clipped(problem, solver, clip):
 
 
 # predictions and targets in units count as of that size
-_LARGEST = 1e70
+LARGEST_IN_UNITS = 1e70
 # part of the rows that the noise of the look has as its deviation, as a rule and at most; its part
 # of the squared budget at most; and deviations that speak against the far entries
 _LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.002, 0.004, 0.03, 2.5
@@ -304,12 +304,14 @@ class NearerRows:
     def _predicted(self, chunk, model):
         """Return what one of the models predicts for the rows of a chunk, in units."""
         z = map_chunk(chunk, self.features[model], self.intercept).predict(self.coefs[model])
-        return np.clip(np.nan_to_num(z), -_LARGEST, _LARGEST)
+        return np.clip(np.nan_to_num(z), -LARGEST_IN_UNITS, LARGEST_IN_UNITS)
 
     def partial(self, chunk):
         """Return the difference in a chunk, an array of shape (1,)."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            target = np.clip((chunk.target - self.center) / self.scale, -_LARGEST, _LARGEST)
+            target = np.clip(
+                (chunk.target - self.center) / self.scale, -LARGEST_IN_UNITS, LARGEST_IN_UNITS
+            )
             first, second = (self._predicted(chunk, model) for model in (0, 1))
             # of the squares (t - z)^2 - (t - u)^2
             gain = (second - first) * (2 * target - first - second)

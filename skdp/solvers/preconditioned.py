@@ -323,6 +323,8 @@ class Spread:
         Orthonormal columns; None if only squares were released.
     turned : bool
         Whether the directions differ from the columns of the data.
+    square : float
+        Mean square of the lengths of rows, with its noise.
     """
 
     center: Any
@@ -330,6 +332,7 @@ class Spread:
     sure: Any
     directions: Any
     turned: bool
+    square: float
 
     def matrix(self, values):
         """Return the matrix with these eigenvalues, or its diagonal if it is diagonal."""
@@ -385,7 +388,8 @@ def estimated_spread(moments, released, n_rows, noise, centered):
     if centered:
         center = ball_constraint(total, 1.0)
         center = center * max(0.0, 1.0 - d * one * one / max(center @ center, 1e-300))
-    column = (products.diagonal() if moments.full else products) - center * center
+    squares = products.diagonal() if moments.full else products
+    column = squares - center * center
     # rows are in the unit ball
     trace = max(1.0 - center @ center, _LEAST_TRACE)
     trace = min(max(column.sum(), one * math.sqrt(d), _LEAST_TRACE), trace)
@@ -399,7 +403,7 @@ def estimated_spread(moments, released, n_rows, noise, centered):
         least = max(least, 0.25 * edge if seen else 0.0)
     variance = np.maximum(variance, _LEAST_VARIANCE * mean)
     public = center, variance * trace / variance.sum(), np.maximum(variance, least)
-    return Spread(*public, directions, seen)
+    return Spread(*public, directions, seen, squares.sum())
 
 
 # Steps in the geometry.
@@ -853,15 +857,12 @@ class PreconditionedFit(Fit):
         problem = self.problem
         released = curator.release(self.moments, GaussianMechanism(self.mu_moments))
         stated = self.moments.sensitivity(problem.adjacency, problem.n_rows).l2
-        if doubts is not None and not problem.is_made_up:
-            self._say_of_nothing(doubts, released / problem.n_rows, stated)
+        noise = stated / self.mu_moments
         spread = estimated_spread(
-            self.moments,
-            released,
-            problem.n_rows,
-            stated / self.mu_moments,
-            centered=bool(problem.intercept),
+            self.moments, released, problem.n_rows, noise, centered=bool(problem.intercept)
         )
+        if doubts is not None and not problem.is_made_up:
+            self._say_of_nothing(doubts, spread.square, noise / problem.n_rows)
         plan = plan_geometry(
             problem,
             spread,
@@ -880,11 +881,8 @@ class PreconditionedFit(Fit):
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
-    def _say_of_nothing(self, doubts, mean, stated):
+    def _say_of_nothing(self, doubts, square, noise):
         """Collect a warning if the mean squared length of rows is 0 up to small noise."""
-        squares = self.moments.matrices(mean)[1]
-        square = squares.trace() if self.moments.full else squares.sum()
-        noise = stated / self.mu_moments / self.problem.n_rows
         if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
             doubts.noise(
                 "almost no row has an influence: the mean square of their lengths, in units of "
