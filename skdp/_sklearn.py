@@ -49,6 +49,7 @@ from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.linear import StandardColumns
 from skdp._rows.streams import (
     RowStream,
+    arrow_targets,
     as_stored,
     check_columns,
     columns_of,
@@ -571,7 +572,7 @@ def as_labels(y):
     """Return labels of any type as one column; what is no label has no error of its own."""
     y = plain_text(y)
     listed = isinstance(y, list | tuple)
-    y = y.to_numpy(zero_copy_only=False) if is_arrow(y) else as_stored(y)
+    y = arrow_targets(y, exact=True) if is_arrow(y) and not is_table(y) else as_stored(y)
     # the type of a list is that of its entries, and no one entry is to decide about others
     y = y.astype(object) if listed else y
     if y.ndim == 2 and y.shape[1] == 1:

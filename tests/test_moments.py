@@ -881,6 +881,21 @@ def test_any_targets_give_finite_coefficients():
     assert np.isfinite(quiet(DPRidge(), wide, wide[:, 0]).coef_).all()
 
 
+def test_nobody_is_warned_of_one_row_that_is_too_long_for_floats():
+    X, y = ROWS[:400].copy(), targets(ROWS[:400])
+    model = DPRidge(epsilon=100.0, target_scale=1e-50)
+
+    def overflows():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        return [one for one in caught if issubclass(one.category, RuntimeWarning)]
+
+    assert not overflows()
+    X[7], y[7] = 1e308, 1e308
+    assert not overflows()
+
+
 def test_levels_of_intervals():
     model = quiet(DPRidge(epsilon=4.0), ROWS, targets(ROWS))
     half = (model.conf_int()[1] - model.conf_int()[0]) / 2

@@ -130,6 +130,41 @@ def test_columns_of_other_libraries_hold_missing_labels():
     assert_array_equal(fitted("logistic", *streamed, ["no", "yes"]), expected)
 
 
+def test_a_gap_among_labels_decides_about_no_other():
+    # whole numbers beside a gap are floats to numpy, and there all of these are the class 2^53
+    large = [2**53 + int(label) for label in NUMBERS]
+    expected = fitted("logistic", X, replaced(np.array(large), 3, 9), [2**53, 2**60])
+    gaps = [None if i == 3 else label for i, label in enumerate(large)]
+    columns = {
+        "pandas": pd.Series(gaps, dtype="Int64"), "array": pd.array(gaps, dtype="Int64"),
+        "Arrow in pandas": pd.Series(gaps, dtype="int64[pyarrow]"),
+        "categories": pd.Series(gaps, dtype="Int64").astype("category"),
+        "frame": pd.DataFrame({"y": pd.Series(gaps, dtype="Int64")}),
+        "polars": pl.Series(gaps), "Arrow": pa.array(gaps),
+        "parts": pa.chunked_array([gaps[:5], gaps[5:]]),
+    }  # fmt: skip
+    for name, y in columns.items():
+        assert_array_equal(fitted("logistic", X, y, [2**53, 2**60]), expected, name)
+    # and in a chunk
+    for name in ("pandas", "polars", "Arrow"):
+        y = columns[name]
+        streams = stream_chunks([(X[:20], y[:20]), (X[20:], y[20:])])
+        assert_array_equal(fitted("logistic", *streams, [2**53, 2**60]), expected, name)
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": columns["Arrow"]})
+    streams = stream_parquet(table, target="y")
+    assert_array_equal(fitted("logistic", *streams, [2**53, 2**60]), expected)
+
+
+@pytest.mark.parametrize("odd", [0.5, "maybe"])
+def test_a_list_beside_a_stream_keeps_its_entries(odd):
+    # of floats all would be the class 2^53, of text none would be any
+    large = [2**53 + int(label) for label in NUMBERS]
+    expected = fitted("logistic", X, replaced(np.array(large), 3, 9), [2**53, 2**60])
+    large[3] = odd
+    found = fitted("logistic", stream_arrays(X), large, [2**53, 2**60])
+    assert_array_equal(found, expected)
+
+
 def test_dask():
     import dask.array as da
 

@@ -162,6 +162,13 @@ def taken(block, where):
     return tuple(None if part is None else part[where] for part in block)
 
 
+def _copied(block):
+    """Return a block of the same rows in memory of its own, one row after another."""
+    X, *others = block
+    X = X.copy() if sparse.issparse(X) else np.array(X, order="C")
+    return X, *(None if part is None else np.array(part) for part in others)
+
+
 def joined(pieces):
     """Return blocks of rows one after another, as one block.
 
@@ -312,7 +319,7 @@ def arrow_targets(y, exact=False):
     Returns
     -------
     y : ndarray of shape (n_rows,)
-        Text in objects. A null among numbers is NaN, one among text None.
+        Text in objects. A null among floats is NaN, one among whole numbers or text None.
     """
     from pyarrow import ChunkedArray, types
 
@@ -321,6 +328,8 @@ def arrow_targets(y, exact=False):
         return np.concatenate(parts) if parts else np.empty(0)
     if types.is_dictionary(y.type):
         y = y.dictionary_decode()
+    if types.is_integer(y.type) and y.null_count:
+        return _with_gaps(y)
     numbers = (types.is_integer, types.is_floating, types.is_boolean)
     if any(test(y.type) for test in numbers) or (types.is_decimal(y.type) and not exact):
         return _numbers(y)
@@ -330,7 +339,10 @@ def arrow_targets(y, exact=False):
 def as_stored(y):
     """Return targets as an array in which no entry changes its type for that of another."""
     if not isinstance(y, list | tuple):
-        return np.asarray(y)
+        made, names = np.asarray(y), getattr(y, "columns", ())
+        if made.dtype.kind == "f" and made.shape[1:] == (1,) and len(names) == 1:
+            return as_stored(y[names[0]]).reshape(-1, 1)
+        return _with_gaps(y) if made.dtype.kind == "f" and _is_whole(y) else made
     try:
         made = np.asarray(y)
     except ValueError:
@@ -342,6 +354,26 @@ def as_stored(y):
         return made
     exact = floats_hold(y) if made.dtype.kind == "f" else all(isinstance(one, str) for one in y)
     return made if exact else one_by_one(y)
+
+
+def _is_whole(y):
+    """Return whether a column says that it has whole numbers alone: gaps make floats of those."""
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    return re.match("u?int", str(dtype).lower()) is not None
+
+
+def _with_gaps(y):
+    """Return a column of whole numbers, some of them missing, as objects: a gap is None.
+
+    One gap would make floats of all, and large numbers that are different the same.
+    """
+    # categories of pandas are floats in a list, too
+    y = y.astype(object) if hasattr(y, "astype") else y
+    listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name))
+    made = np.empty(len(y), dtype=object)
+    made[:] = [one if isinstance(one, Integral) else None for one in getattr(y, listed)()]
+    return made
 
 
 def floats_hold(numbers):
@@ -1014,7 +1046,9 @@ class ChunkTable(Table):
                 "the chunks ended early: they must give the same rows every time that they are "
                 "iterated over."
             )
-        return block
+        # a range has rows of several chunks, and the next one may be in the memory of this one: as
+        # a view, a row would count as often as there are chunks in the range
+        return _copied(block)
 
     def _end(self):
         """Raise if there are more rows than there should be, and close the iterator."""

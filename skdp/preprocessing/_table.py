@@ -329,8 +329,10 @@ def as_word(value):
         return value
     if is_missing(value):
         return None
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float | np.floating):
+        # in one type: that of a list is that of its entries, and short floats are spelt shorter
+        value = float(value)
+        return str(int(value)) if value.is_integer() else str(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -1311,3 +1311,6 @@ def test_entries_of_a_list_do_not_decide_what_columns_are():
     assert found[0] == found[1]
     with pytest.raises(ValueError, match="a list has no types of columns"):
         search.fit([*rows, ["x", 2]], np.append(y, 0))
+    # nor how precise all of them are, in what scalers make of them
+    short = [[np.float32(k / 7)] for k in range(9)]
+    assert as_table(short).dtype == as_table([*short, [1.0]]).dtype == np.float64
