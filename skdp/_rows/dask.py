@@ -672,7 +672,8 @@ def length_of(block):
 def with_targets(block, *parts):
     """Return a block of rows with its targets, pairs of a partition of these and a slice."""
     X, _ = block
-    pieces = [np.asarray(part[where.content]).ravel() for part, where in _pairs(parts)]
+    # places, and not labels of an index
+    pieces = [as_stored(part).ravel()[where.content] for part, where in _pairs(parts)]
     return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
 
 

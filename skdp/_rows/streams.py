@@ -837,7 +837,9 @@ class ArrayTable(Table):
 
     def _at(self, rows):
         X = np.asarray(self.X[rows])
-        return as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+        block = as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+        # what is no array of numpy may read the next slice into the same memory
+        return block if self.is_mapped else _copied(block)
 
     def take(self, positions):
         """Return the rows at sorted positions; of arrays of numpy these alone are read."""
