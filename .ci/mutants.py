@@ -310,7 +310,7 @@ MUTANTS = [
     ),
     Mutant(
         "streams: a range has views of a chunk that is filled again", "ChunkTable._next",
-        r"return _copied\(block\)", "return block",
+        r"return _of_its_own\(block\)", "return block",
         "tests/streams/test_linear.py",
     ),
     Mutant(
@@ -1057,12 +1057,12 @@ MUTANTS = [
     ),
     Mutant(
         "labels: one gap makes floats of whole numbers", "as_stored",
-        r"_with_gaps\(y\) if", "made if",
+        r"_whole_numbers\(y, np\.asarray\(y\)\)", "np.asarray(y)",
         "tests/test_strange_labels.py",
     ),
     Mutant(
         "labels: one null of Arrow makes floats of whole numbers", "arrow_targets",
-        r"return _with_gaps\(y\)", "return _numbers(y)",
+        r"_whole_numbers\(y, _numbers\(y\)\)", "_numbers(y)",
         "tests/test_strange_labels.py",
     ),
     Mutant(
@@ -1078,6 +1078,11 @@ MUTANTS = [
     Mutant(
         "a warning tells of a row that is too long for floats", "_lengths_of",
         r', over="ignore"', "",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "a warning tells of a CSR row that is too long for floats", "squared_lengths",
+        r'np\.errstate\(over="ignore"\)', "np.errstate()",
         "tests/test_moments.py",
     ),
     Mutant(

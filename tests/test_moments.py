@@ -881,14 +881,16 @@ def test_any_targets_give_finite_coefficients():
     assert np.isfinite(quiet(DPRidge(), wide, wide[:, 0]).coef_).all()
 
 
-def test_nobody_is_warned_of_one_row_that_is_too_long_for_floats():
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_nobody_is_warned_of_one_row_that_is_too_long_for_floats(is_sparse):
     X, y = ROWS[:400].copy(), targets(ROWS[:400])
-    model = DPRidge(epsilon=100.0, target_scale=1e-50)
+    scales = {"data_norm": 1e-50, "target_scale": 1e50} if is_sparse else {"target_scale": 1e-50}
 
     def overflows():
+        rows = sparse.csr_array(X) if is_sparse else X
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(X, y)
+            DPRidge(epsilon=100.0, **scales).fit(rows, y)
         return [one for one in caught if issubclass(one.category, RuntimeWarning)]
 
     assert not overflows()

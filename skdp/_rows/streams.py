@@ -162,7 +162,7 @@ def taken(block, where):
     return tuple(None if part is None else part[where] for part in block)
 
 
-def _copied(block):
+def _of_its_own(block):
     """Return a block of the same rows in memory of its own, one row after another."""
     X, *others = block
     X = X.copy() if sparse.issparse(X) else np.array(X, order="C")
@@ -213,15 +213,7 @@ def is_text_of_arrow(column):
 def arrow_dtype(schema):
     """Return the type of the rows of a schema, or raise a TypeError that names a column.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the features.
-
-    Returns
-    -------
-    dtype : dtype
-        float32 if no column needs more, as scikit-learn has it; float64 otherwise.
+    float32 if no column needs more, as scikit-learn has it; float64 otherwise.
     """
     kinds = [_numpy_type(field) for field in schema]
     single = bool(kinds) and np.result_type(*kinds) == np.float32
@@ -328,21 +320,16 @@ def arrow_targets(y, exact=False):
         return np.concatenate(parts) if parts else np.empty(0)
     if types.is_dictionary(y.type):
         y = y.dictionary_decode()
-    if types.is_integer(y.type) and y.null_count:
-        return _with_gaps(y)
     numbers = (types.is_integer, types.is_floating, types.is_boolean)
     if any(test(y.type) for test in numbers) or (types.is_decimal(y.type) and not exact):
-        return _numbers(y)
+        return _whole_numbers(y, _numbers(y))
     return y.to_numpy(zero_copy_only=False)
 
 
 def as_stored(y):
     """Return targets as an array in which no entry changes its type for that of another."""
     if not isinstance(y, list | tuple):
-        made, names = np.asarray(y), getattr(y, "columns", ())
-        if made.dtype.kind == "f" and made.shape[1:] == (1,) and len(names) == 1:
-            return as_stored(y[names[0]]).reshape(-1, 1)
-        return _with_gaps(y) if made.dtype.kind == "f" and _is_whole(y) else made
+        return _whole_numbers(y, np.asarray(y))
     try:
         made = np.asarray(y)
     except ValueError:
@@ -356,24 +343,18 @@ def as_stored(y):
     return made if exact else one_by_one(y)
 
 
-def _is_whole(y):
-    """Return whether a column says that it has whole numbers alone: gaps make floats of those."""
+def _whole_numbers(y, made):
+    """Return the array of a column; whole numbers beside gaps, which are None, become no floats."""
+    y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-    return re.match("u?int", str(dtype).lower()) is not None
-
-
-def _with_gaps(y):
-    """Return a column of whole numbers, some of them missing, as objects: a gap is None.
-
-    One gap would make floats of all, and large numbers that are different the same.
-    """
-    # categories of pandas are floats in a list, too
+    if made.dtype.kind != "f" or not re.match("u?int", str(dtype).lower()):
+        return made
+    # of floats, large numbers that are different would be the same
     y = y.astype(object) if hasattr(y, "astype") else y
     listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name))
-    made = np.empty(len(y), dtype=object)
-    made[:] = [one if isinstance(one, Integral) else None for one in getattr(y, listed)()]
-    return made
+    whole = [one if isinstance(one, Integral) else None for one in getattr(y, listed)()]
+    return np.array(whole, dtype=object).reshape(made.shape)
 
 
 def floats_hold(numbers):
@@ -453,23 +434,8 @@ def _is_plain(X):
 def quietly(check, *args, **options):
     """Call one of scikit-learn's checks without letting a data value into a message.
 
-    Parameters
-    ----------
-    check : callable
-        Of scikit-learn.
-    *args, **options : tuple, dict
-        Its arguments.
-
-    Returns
-    -------
-    checked : object
-        What it returns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As scikit-learn raises them; those that quote values there, of a failed conversion or
-        of an array of another dimension, name only the kind of problem here.
+    Errors that quote values there, of a failed conversion or of an array of another dimension,
+    name only the kind of problem here.
     """
     try:
         # a warning that depends on the values would be an output: scikit-learn looks for
@@ -839,7 +805,7 @@ class ArrayTable(Table):
         X = np.asarray(self.X[rows])
         block = as_block(X, None if self.y is None else np.asarray(self.y[rows]))
         # what is no array of numpy may read the next slice into the same memory
-        return block if self.is_mapped else _copied(block)
+        return block if self.is_mapped else _of_its_own(block)
 
     def take(self, positions):
         """Return the rows at sorted positions; of arrays of numpy these alone are read."""
@@ -1050,7 +1016,7 @@ class ChunkTable(Table):
             )
         # a range has rows of several chunks, and the next one may be in the memory of this one: as
         # a view, a row would count as often as there are chunks in the range
-        return _copied(block)
+        return _of_its_own(block)
 
     def _end(self):
         """Raise if there are more rows than there should be, and close the iterator."""
