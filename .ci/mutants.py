@@ -1051,6 +1051,17 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
+        "spent: folds of even numbers of rows are taken for public ones", "sizes_decide",
+        r'return "GroupKFold" in bases and', "return False and",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "spent: a width that follows from the number of rows is taken for a public one",
+        "learns_nothing",
+        r"return bool\(SHAPE_ONLY\[kind\.__name__\]\(step\)\)", "return True",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
         "groups: one word of a list makes two identifiers of 1 and 1.0", "identifiers_of",
         r'in "fU"', 'in "f"',
         "tests/test_grouped_statistics.py",

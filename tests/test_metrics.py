@@ -741,7 +741,9 @@ def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
 def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacency):
     y, proba = drawn(1500)
     X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
-    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
+    # folds of as many groups each, however many rows these have
+    cv = GroupKFold(2, shuffle=True, random_state=0)
+    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": cv}
     terms = {"max_weight": 1.0, "adjacency": adjacency}
     model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, **terms, **QUICK)
     scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, **terms)
@@ -751,7 +753,7 @@ def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacen
             cross_val_score(model, X, y, scoring=scorer, **own)
         scorer.set_score_request(groups=True, sample_weight=True)
         assert cross_val_score(model, X, y, scoring=scorer, **own).min() > 0.6
-        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
+        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=cv)
         search.fit(X, y, **own["params"])
     spent = privacy_spent(search)
     assert (spent.ledger.unit, spent.ledger.adjacency) == ("group", adjacency)
