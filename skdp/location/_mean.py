@@ -213,8 +213,10 @@ class RangedSum:
 _EDGE = 0.1
 
 
-def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range"):
-    """Take note of a released mean that lies at the edge of what it was clipped to.
+def say_of_edge(
+    doubts, mean, noise, name, otherwise=", or none for a private range", what="mean"
+):
+    """Take note of a released location that lies at the edge of what rows are clipped to.
 
     Parameters
     ----------
@@ -226,13 +228,15 @@ def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private ra
         The parameter that says what the rows are clipped to.
     otherwise : str, default=", or none for a private range"
         Another remedy.
+    what : str, default="mean"
+        What was released.
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
     if far >= 1 - 2 * spread and spread <= _EDGE:
         more = "a larger" if name == "data_norm" else "wider"
         doubts.noise(
-            f"the mean lies at the edge of {name}, to which rows are clipped: most rows may lie "
+            f"the {what} lies at the edge of {name}, to which rows are clipped: most rows may lie "
             f"beyond it. Give {more} {name} if you know that they do{otherwise}."
         )
 

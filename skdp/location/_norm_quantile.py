@@ -251,10 +251,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         ) as curator:
             threshold = plan.run(curator, center)
             if threshold >= 1 + (center is not None):
-                doubts.noise(
-                    "the radius lies at the edge of data_norm, to which rows are clipped: many "
-                    "rows may be longer. Give a larger data_norm if you know that they are."
-                )
+                say_of_radius(doubts)
         # 6. attributes: what was released, and what is public
         self.threshold_ = threshold * domain.radius
         self.tail_ = plan.tail
@@ -264,6 +261,14 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.center is None
         return tags
+
+
+def say_of_radius(doubts):
+    """Take note of a radius that is the largest there is."""
+    doubts.noise(
+        "the radius lies at the edge of data_norm, to which rows are clipped: many rows may be "
+        "longer. Give a larger data_norm if you know that they are."
+    )
 
 
 def check_center(center, n_features, radius):
