@@ -90,8 +90,6 @@ _SURE, _OFTEN = 8.0, 0.25
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
-# ends of what is believed further apart than this factor mean that noise hides a scale
-_VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
 _BEYOND = 16.0
 

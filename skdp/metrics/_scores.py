@@ -267,12 +267,12 @@ def warn_of_seen_rows(name, estimator, X):
         )
 
 
-def paired(y_true, y_pred, names=("y_true", "y_pred")):
+def paired(y_true, y_pred):
     """Return two columns of labels of equal length, or raise."""
     first, second = as_labels(y_true), as_labels(y_pred)
     if len(first) != len(second) or not len(first):
         raise ValueError(
-            f"{names[0]} and {names[1]} must have one entry for each row, and at least one; got "
+            "y_true and y_pred must have one entry for each row, and at least one; got "
             f"{len(first)} and {len(second)}."
         )
     return first, second

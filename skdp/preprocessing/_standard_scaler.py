@@ -552,9 +552,9 @@ class Belief:
         _, at = _quantiles(self.starts, self.logs, self.key.end, np.array([0.5]))
         return self.key.value(at[:, 0])
 
-    def interval(self, tail=0.05):
-        """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
-        levels = np.array([tail, 1 - tail])
+    def interval(self):
+        """Return thresholds (low, high] of whole intervals that leave out .05 on each side."""
+        levels = np.array([0.05, 0.95])
         inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
         low, high = _outer_ends(self.starts, self.key.end, inside)
         return self.key.value(low), self.key.value(high)
