@@ -791,10 +791,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Notes
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
-    parameters, the number of rows, the number and names of features, and the label set. The
-    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters by private
-    data.
+    parameters, the number of rows (a secret under add-remove), the number and names of features,
+    and the label set. The intercept is inside the guarantee, and several classes share one budget.
+    Not covered: timing, exceptions on malformed input, `score` on private data, and the choice of
+    parameters by private data.
 
     The default first releases the sum of the rows and of their products, with sensitivity sqrt(2)
     (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows accordingly. Then the gradient of a
@@ -1046,10 +1046,10 @@ class DPHingeSVM(PrivateLinearClassifier):
     Notes
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
-    parameters, the number of rows, the number and names of features, and the label set. The
-    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters by private
-    data.
+    parameters, the number of rows (a secret under add-remove), the number and names of features,
+    and the label set. The intercept is inside the guarantee, and several classes share one budget.
+    Not covered: timing, exceptions on malformed input, `score` on private data, and the choice of
+    parameters by private data.
 
     The hinge has no second derivative, so "objective" has no proof for it. Smoothing for that
     mechanism adds an error that grows with the square root of the number of rows ([1]_, Appendix

@@ -499,12 +499,13 @@ class DPHeavyTailedMean(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. A sum of rows clipped to a radius changes by 1 radius under zero-out, 2
-    under replace-one (l2). The draw of a radius is purely epsilon-DP: the score is a distance in
-    ranks, whose change between neighbours stays in an interval of length 2. The draw gets between
-    0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score` on private data are
-    not covered. If `moment_bound` is wrong, so is the error bound; the privacy claim still holds.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. A sum of rows clipped to a radius changes by 1
+    radius under zero-out, 2 under replace-one (l2). The draw of a radius is purely epsilon-DP: the
+    score is a distance in ranks, whose change between neighbours stays in an interval of length 2.
+    The draw gets between 0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score`
+    on private data are not covered. If `moment_bound` is wrong, so is the error bound; the privacy
+    claim still holds.
 
     Accuracy. With noise of standard deviation ``a C / (n mu)`` in each of d coordinates, a being 1
     or 2, the radius ``C = r (1 - 1/k) (n mu / (a sqrt(d)))^(1/k)`` makes bias and noise together

@@ -331,15 +331,15 @@ class DPMean(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean of its rows to
-    every sum. The number of rows or groups, the number and names of features and all parameters are
-    public. Sensitivity of the sum of rows in the unit ball: 1 under zero-out, 2 under replace-one
-    (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in
-    l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The number of rows beyond a radius
-    minus half of all rows: 1/2 and 1. d such differences, one for each median: sqrt(d)/2 and
-    sqrt(d). The releases of a mechanism are composed as Gaussian ones, exactly. A private range
-    takes two draws by rank for each feature, as those of `DPQuantile`; they are added up, or with
-    Gaussian noise composed with it. Timing, exceptions on malformed input and `score` on private
-    data are not covered.
+    every sum. The number of rows or groups (a secret under add-remove), the number and names of
+    features and all parameters are public. Sensitivity of the sum of rows in the unit ball: 1 under
+    zero-out, 2 under replace-one (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and
+    2 sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The
+    number of rows beyond a radius minus half of all rows: 1/2 and 1. d such differences, one for
+    each median: sqrt(d)/2 and sqrt(d). The releases of a mechanism are composed as Gaussian ones,
+    exactly. A private range takes two draws by rank for each feature, as those of `DPQuantile`;
+    they are added up, or with Gaussian noise composed with it. Timing, exceptions on malformed
+    input and `score` on private data are not covered.
 
     References
     ----------

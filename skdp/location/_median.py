@@ -522,13 +522,13 @@ class DPMedian(LocationEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. Under zero-out, on the unit ball: "gradient" releases subgradients of the
-    sum of distances, whose l2 sensitivity is 1; for "exponential" the change of that sum stays in
-    an interval of length 2; for "rank" the change of a rank's distance to n/2 stays in one of
-    length 1. Under replace-one all three double. The law of "exponential" is exact for real numbers
-    and computed in floating point. Timing, exceptions on malformed input and `score` on private
-    data are not covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. Under zero-out, on the unit ball: "gradient"
+    releases subgradients of the sum of distances, whose l2 sensitivity is 1; for "exponential" the
+    change of that sum stays in an interval of length 2; for "rank" the change of a rank's distance
+    to n/2 stays in one of length 1. Under replace-one all three double. The law of "exponential" is
+    exact for real numbers and computed in floating point. Timing, exceptions on malformed input and
+    `score` on private data are not covered.
 
     References
     ----------

@@ -96,11 +96,11 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. The score of a radius is the distance of `tail` to the interval from the
-    number of rows beyond it to the number beyond the next smaller radius; between neighbours its
-    change stays in an interval of length 2. Timing and exceptions on malformed input are not
-    covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. The score of a radius is the distance of `tail`
+    to the interval from the number of rows beyond it to the number beyond the next smaller radius;
+    between neighbours its change stays in an interval of length 2. Timing and exceptions on
+    malformed input are not covered.
 
     With the default `tail` and a probability of ``1 - failure`` or more, at most ``2 * tail_``
     rows are beyond the radius, and the radius is less than 1.05 times the largest distance (or it

@@ -210,13 +210,13 @@ class DPSparseMeanEstimator(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. Rows are in the unit ball and have at most s non-zeros after they were
-    cut, whatever they were before. Sensitivity of their sum: 1 under zero-out, 2 under replace-one
-    (l2), sqrt(2) if no entry is negative; sqrt(s) and 2 sqrt(s) in l1. "compressed-sensing" sums
-    the measurements of rows, clipped to a public norm C: C and 2 C, whatever the matrix. All that
-    follows is post-processing. Timing, exceptions on malformed input and `score` on private data
-    are not covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. Rows are in the unit ball and have at most s
+    non-zeros after they were cut, whatever they were before. Sensitivity of their sum: 1 under
+    zero-out, 2 under replace-one (l2), sqrt(2) if no entry is negative; sqrt(s) and 2 sqrt(s) in
+    l1. "compressed-sensing" sums the measurements of rows, clipped to a public norm C: C and 2 C,
+    whatever the matrix. All that follows is post-processing. Timing, exceptions on malformed input
+    and `score` on private data are not covered.
 
     References
     ----------
