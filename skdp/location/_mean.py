@@ -213,9 +213,7 @@ class RangedSum:
 _EDGE = 0.1
 
 
-def say_of_edge(
-    doubts, mean, noise, name, otherwise=", or none for a private range", what="mean"
-):
+def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range", what="mean"):
     """Take note of a released location that lies at the edge of what rows are clipped to.
 
     Parameters
