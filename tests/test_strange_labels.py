@@ -230,7 +230,11 @@ def test_a_missing_label_is_no_class():
     words = WORDS.copy()
     # the first one decides what scikit-learn takes all of them for
     words[0] = None
-    for labels in (words, list(words), pa.array(words)):
+    series = pd.Series(words)
+    for labels in (
+        words, list(words), pa.array(words), series, series.to_frame(), series.astype(object),
+        series.astype("string"), series.astype("category"), series.fillna(np.nan).to_numpy(dtype=object),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="y has missing labels"):
             DPLogisticRegression().fit(X, labels)
     for nobody in (None, np.nan, pd.NA):

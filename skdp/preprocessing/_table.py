@@ -450,7 +450,8 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     if none:
         doubts.noise(
             f"no frequent word was found in {some_of(none)}. Drop identifiers and free text, give "
-            "categories for other columns, or use a larger epsilon."
+            "dates and numbers a type of their own, and other columns categories, or use a larger "
+            "epsilon."
         )
 
 
