@@ -24,6 +24,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     FederatedDPLogisticRegression,
@@ -266,6 +267,24 @@ def test_a_location_of_several_features_on_its_bound(model):
     category, text = the_warning(model, 3928 + 100 * X[:, :2])
     assert category is NoisyEstimateWarning
     assert "lies at the edge of" in text
+
+
+def test_columns_that_vary_too_little_beside_their_size():
+    rows = pd.DataFrame({"a": 1e7 + RNG.normal(size=5000), "b": RNG.normal(size=5000)})
+    rows["c"] = 3.0 + rows["b"]
+    label, target = (rows["b"] > 0).astype(int), rows["b"] + RNG.normal(size=5000)
+    for model, y in (
+        (DPLogisticRegression(classes=[0, 1], max_iter=2), label),
+        (DPHingeSVM(classes=[0, 1], max_iter=2), label),
+        (DPLpRegressor(max_iter=2), target),
+    ):
+        category, text = the_warning(model, rows, y)
+        assert category is NoisyEstimateWarning
+        assert "next to all values of column 'a' of X are equal, or differ too little" in text
+        near = rows - [1e7, 0, 0]
+        assert warned(lambda model=model, y=y, near=near: clone(model).fit(near, y)) == []
+    # medians first: units of other columns serve
+    assert warned(lambda: DPRidge().fit(rows, target)) == []
 
 
 def test_a_radius_that_is_not_drawn():

@@ -59,6 +59,7 @@ from skdp.linear_model._scales import (
     plan_norm_check,
     plan_scales,
     say_of_far,
+    say_of_flat,
     say_of_scales,
     say_of_signal,
 )
@@ -550,6 +551,7 @@ class PrivateLinearClassifier(
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
                 say_of_far(doubts, norm, None, found, absent)
+                say_of_flat(doubts, scales, found)
                 if check is not None:
                     spent = math.hypot(problem.scale_mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)

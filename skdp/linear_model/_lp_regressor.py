@@ -55,6 +55,7 @@ from skdp.linear_model._scales import (
     plan_clip,
     plan_scales,
     say_of_far,
+    say_of_flat,
     say_of_scales,
     say_of_signal,
 )
@@ -570,6 +571,7 @@ class PrivateLinearRegressor(
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
             say_of_far(doubts, far, far_target, columns)
+            say_of_flat(doubts, scales, columns)
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)

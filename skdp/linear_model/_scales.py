@@ -883,6 +883,26 @@ def say_of_far(doubts, found, scale, columns, absent=False):
         )
 
 
+def say_of_flat(doubts, plan, columns):
+    """Take note of columns far from 0 whose spread was not seen, by released numbers alone.
+
+    Parameters
+    ----------
+    doubts, plan, columns : Doubts, SearchedScales or ScalesPlan, StandardColumns or None
+        Takes the note; how the columns were searched; their origins and units.
+    """
+    # after medians the units of other columns serve
+    if columns is None or plan.medians_first:
+        return
+    flat = np.flatnonzero(~columns.seen & (columns.center != 0))
+    if len(flat):
+        doubts.noise(
+            f"next to all values of column{'s' * (len(flat) > 1)} {doubts.named(flat)} of X are "
+            "equal, or differ too little beside their size to be told apart. If they vary, "
+            "subtract a public number from them."
+        )
+
+
 # signal to noise below which coefficients are noise: with Gaussian noise, and without a delta
 _HOPELESS = {True: 2.0, False: 1.0}
 
