@@ -207,6 +207,21 @@ def test_a_class_of_another_name_is_doubted():
         model.fit((RNG.random((20_000, 6)) < 0.5).astype(float), labels)
 
 
+def test_clients_and_reports_of_which_none_has_a_label_are_doubted():
+    rows = RNG.normal(size=(6000, 2)) / 2
+    labels = np.where(rows[:, 0] + RNG.normal(size=6000) / 5 > 0, "yes", "no")
+    for model in (LocalDPLogisticRegression(), FederatedDPLogisticRegression()):
+        with pytest.warns(NoisyEstimateWarning, match="no longer than their noise"):
+            clone(model).set_params(classes=["No", "Yes"]).fit(rows, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            clone(model).set_params(classes=["no", "yes"]).fit(rows, labels)
+            # a class is rare
+            clone(model).set_params(classes=["no", "yes"]).fit(
+                rows, np.where(rows > 1, "no", "yes")[:, 0]
+            )
+
+
 def test_labels_are_not_doubted_where_rows_are_too_long_to_be_seen():
     rows = 1e300 * RNG.normal(size=(3000, 2))
     with pytest.warns(NoisyEstimateWarning, match="at the end of the search range") as said:
