@@ -149,8 +149,8 @@ class Heard:
         """Take note if nothing was heard."""
         if not self._heard:
             doubts.noise(
-                "the released gradients are no longer than their noise: little or nothing was learned. "
-                "Compare classes with the labels in y."
+                "the released gradients are no longer than their noise: little or nothing was "
+                "learned. Compare classes with the labels in y."
             )
 
 

@@ -272,7 +272,8 @@ def test_a_missing_label_is_no_class():
     series = pd.Series(words)
     for labels in (
         words, list(words), pa.array(words), series, series.to_frame(), series.astype(object),
-        series.astype("string"), series.astype("category"), series.fillna(np.nan).to_numpy(dtype=object),
+        series.astype("string"), series.astype("category"),
+        series.fillna(np.nan).to_numpy(dtype=object),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="y has missing labels"):
             DPLogisticRegression().fit(X, labels)

@@ -92,8 +92,8 @@ _SURE, _OFTEN = 8.0, 0.25
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
 # so far beyond all cells that are seen only half of the null rows takes a quantile
 _BEYOND = 16.0
-# labels are doubted if less than that part of the rows is in any column, and nearly the same part in
-# half of the columns, but for those with next to all values in one cell, such as flags
+# labels are doubted if less than that part of the rows is in any column, and nearly the same part
+# in half of the columns, but for those with next to all values in one cell, such as flags
 _THERE, _ALL_ALIKE, _ONE_CELL = 0.7, 0.03, 0.85
 
 # A norm is loose, or columns are on different scales, if most rows have a feature that is not 0 but

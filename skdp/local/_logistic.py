@@ -237,7 +237,7 @@ class LogisticReportsPlan:
     longest_root: float
 
     def heard(self):
-        """Return what takes note of whether gradients are longer than the noise of their reports."""
+        """Return what takes note of whether gradients are longer than their noise."""
         size, n_rows = math.prod(self.shape), self.n_gradients
         variance = self.randomiser.mean_squared_error(0.0) * self.longest**2 / size
         return Heard(size, n_rows * variance, n_rows * self.longest)
