@@ -90,6 +90,8 @@ _SURE, _OFTEN = 8.0, 0.25
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
+# ends of what is believed further apart than this factor mean that noise hides a scale
+_VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
 _BEYOND = 16.0
 # labels are doubted if less than that part of the rows is in any column, and nearly the same part
@@ -221,7 +223,7 @@ class SearchedScales:
         """
         if not self.unit:
             return (radius, center, scale), None, False, False
-        d, columns, absent = self.n_columns, None, False
+        d, columns, absent, doubted = self.n_columns, None, False, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
         if self._has_origins and self.medians_first:
@@ -242,7 +244,7 @@ class SearchedScales:
         paid, noise = self._prepaid(curator, query, self._n_counted)
         counts, noise = query.by_number(curator.release(query, paid), noise)
         if self._looks_first and not self.with_scale:
-            absent = _many_are_absent(counts[-d:] / self.n_rows, noise[-d:] / self.n_rows)
+            doubted = _many_are_absent(counts[-d:] / self.n_rows, noise[-d:] / self.n_rows)
         around = d * (self._has_origins and self.medians_first)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows, around)
         if d:
@@ -287,7 +289,7 @@ class SearchedScales:
             searched = np.minimum(belief.middle, LARGEST)
             found, lowest, highest = found[:k], lowest[:k], highest[:k]
             beyond = searched > _BEYOND * highest
-            absent |= bool(beyond.any())
+            absent = bool(beyond.any())
             known = ((searched < lowest) | beyond) & ~np.isnan(found)
             found = np.where(known, found, searched)
         vague = bool(np.isnan(lowest).any())
@@ -298,7 +300,7 @@ class SearchedScales:
             # targets that are nearly equal, and not quite
             vague |= bool(SMALLEST < found[0] <= _least_spread(center))
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
-        return (radius, center, scale), columns, vague, absent
+        return (radius, center, scale), columns, vague, absent or doubted
 
     def _prepaid(self, curator, query, numbers, times=1):
         """Pay for releases of a query at the price of so many numbers; with their noise."""

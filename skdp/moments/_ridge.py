@@ -519,14 +519,13 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     Notes
     -----
     Privacy. One row and its targets are protected, or with `groups` one group, which adds a mean of
-    its products to the sum. The number of rows or groups (a secret under add-remove), the numbers
-    and names of features and targets and all parameters are public. The sum of v v' is released, v
-    being a row of features and targets in units, shortened to length 1, and a constant of 1/2,
-    multiplied as the row was: it moves by at most 5/4 in the Frobenius norm under zero-out, and by
-    sqrt(2) times that under replace-one (Proposition 87). The search for units is that of
-    `DPCovariance`; with few rows length of rows, and origin and unit of one target, are searched
-    instead, at delta 0 drawn by ranks. Timing, exceptions on malformed input and `score` on private
-    rows are not covered.
+    its products to the sum. The number of rows or groups, the numbers and names of features and
+    targets and all parameters are public. The sum of v v' is released, v being a row of features
+    and targets in units, shortened to length 1, and a constant of 1/2, multiplied as the row was:
+    it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
+    replace-one (Proposition 87). The search for units is that of `DPCovariance`; with few rows
+    length of rows, and origin and unit of one target, are searched instead, at delta 0 drawn by
+    ranks. Timing, exceptions on malformed input and `score` on private rows are not covered.
 
     Intervals. They are for the coefficients of a linear truth whose residuals do not depend on the
     features and are symmetric. Long rows count less, and those are long whose residual has the sign
