@@ -60,9 +60,8 @@ from skdp.model_selection import RowScorer
 from skdp.model_selection._row_scorer import HeldOutRows, HeldOutScore
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
-from skdp.privacy import PrivacyBudget
+from skdp.privacy import ExponentialMechanism, PrivacyBudget
 from skdp.privacy.kernel.samplers import make_bits
-from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests._chunks import shorten_chunks
 from tests.streams._ways import assert_same_fit, chunked, read_from_chunks
 

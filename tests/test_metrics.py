@@ -1039,3 +1039,21 @@ def test_targets_of_any_size_are_clipped():
     low, high = constant.r2.interval
     assert low == -math.inf
     assert high <= 1
+
+
+def test_losses_that_are_the_worst_are_doubted():
+    labels, chance = ["no", "yes"] * 500, np.array([[0.9, 0.1], [0.1, 0.9]] * 500)
+    for score in (dp_log_loss, dp_brier_score_loss):
+        with pytest.warns(
+            NoisyEstimateWarning, match="the worst prediction, by the released score"
+        ):
+            score(labels, chance, epsilon=2.0, classes=["No", "Yes"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            score(labels, chance, epsilon=2.0, classes=["no", "yes"])
+        with pytest.raises(ValueError, match="y_proba must be probabilities") as told:
+            score(labels, labels, epsilon=2.0, classes=["no", "yes"])
+        assert "'yes'" not in str(told.value)
+    for score in (dp_mean_absolute_error, dp_mean_squared_error):
+        with pytest.warns(NoisyEstimateWarning, match="residual is beyond residual_bound"):
+            score([5000.0] * 1000, [5.0] * 1000, epsilon=2.0, residual_bound=10.0)
