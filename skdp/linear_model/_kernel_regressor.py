@@ -26,6 +26,7 @@ from skdp.linear_model._kernel_classifier import (
     LeftOver,
     bent_rows,
     features_twin,
+    signal_of,
 )
 from skdp.linear_model._lp_regressor import (
     EXPECTED_SHIFT,
@@ -40,6 +41,9 @@ from skdp.preprocessing._public import check_gamma
 _LINES = 0.7
 # below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
+# below this signal not even one column is found a unit for: what waves make of a row in the units of
+# the data is bounded, and a few of them have less noise than columns far out
+_NO_UNITS = 28.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +318,10 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
             n_columns=n_features if self.bounds is None else 0,
             medians_first=True,
         )
+
+    def _untried(self, problem):
+        rough = self.bounds is None and self.n_knots is None and signal_of(problem) < _NO_UNITS
+        return "rbf" if rough else super()._untried(problem)
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         check_gamma(self.gamma)
