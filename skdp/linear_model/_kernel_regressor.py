@@ -41,8 +41,8 @@ from skdp.preprocessing._public import check_gamma
 _LINES = 0.7
 # below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
-# below this signal not even one column is found a unit for: what waves make of a row in the units of
-# the data is bounded, and a few of them have less noise than columns far out
+# below this signal no unit is found of even one column: in the units of the data a column that is far
+# out hides the others, and waves of a row are bounded
 _NO_UNITS = 28.0
 
 
@@ -114,7 +114,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
         these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
-        too little signal for a choice, it is "additive", at no price.
+        too little signal for a choice, it is "additive", at no price, and "rbf" if not even units
+        of columns can be found.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -193,7 +194,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     ones than 6 are scaled down with their targets.
 
     Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below
-    a signal of 20. The columns are features too, with 0.7 of the norm, so a linear part costs few
+    a signal of 20 of a column, and, with "auto", "rbf" below one of 28 of all rows without
+    `bounds` and `n_knots`. The columns are features too, with 0.7 of the norm, so a linear part costs few
     coefficients, and continues beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight

@@ -252,7 +252,7 @@ class SearchedScales:
             seen = spans > least
             most, sure = counts[-d:].max(axis=1), _SURE * noise[-d:]
             if self.medians_first:
-                # a median that is a little off a common value puts all rows with it in one cell
+                # rows of a common value, which a median is a little off, are all in one cell
                 often = most + sure / 2 < (1 - _TAIL) * self.n_rows
                 small = (most > sure) & often & (d < _MANY_SPANS)
             else:
