@@ -41,7 +41,7 @@ from skdp.preprocessing._public import check_gamma
 _LINES = 0.7
 # below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
-# below this signal no unit is found of even one column: in the units of the data a column that is far
+# below this signal no unit of even one column is found: in the units of the data one that is far
 # out hides the others, and waves of a row are bounded
 _NO_UNITS = 28.0
 
@@ -194,8 +194,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     ones than 6 are scaled down with their targets.
 
     Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below
-    a signal of 20 of a column, and, with "auto", "rbf" below one of 28 of all rows without
-    `bounds` and `n_knots`. The columns are features too, with 0.7 of the norm, so a linear part costs few
+    a signal of 20 of a column; with "auto", and without `bounds` and `n_knots`, "rbf" below one of
+    28 of all rows. The columns are features too, with 0.7 of the norm, so a linear part costs few
     coefficients, and continues beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
