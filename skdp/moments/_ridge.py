@@ -89,6 +89,11 @@ _CLEAR = 2.0
 _LEFT_BESIDE_TARGETS = 0.3
 # with at most so many columns the effect of shortening is computed, by so many points of a half
 _FEW, _DRAWS = 32, 2048
+# without a delta, and with few rows, scales are planned as for that many times epsilon: of which
+# they take .3
+_MORE = 2.8
+# targets whose unit is less than that part of their origin have one that may be inexact
+_NEARLY_EQUAL = 5e-4
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
 # epsilon from which R2 is above .5 on the 200 rows of scikit-learn's checks, for nearly every seed
@@ -756,14 +761,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
 
     def _drawn(self, n_features, n_targets, shape):
         """Return the plan of a length of rows, and of the origin and unit of one target."""
-        scales = plan_scales(
-            self.epsilon,
-            self.delta,
-            with_radius=self.data_norm is None,
-            with_scale=self.target_scale is None,
-            with_center=self.fit_intercept,
-            **shape,
-        )
+        asked = {
+            "with_radius": self.data_norm is None,
+            "with_scale": self.target_scale is None,
+            "with_center": self.fit_intercept,
+        }
+        scales = plan_scales(self.epsilon, self.delta, **asked, **shape)
+        if not (scales.n_releases or self.delta):
+            # nothing is learned without an origin and a unit of the target
+            more, alone = _MORE * self.epsilon, {**asked, "with_radius": False}
+            found = (plan_scales(more, 0.0, **one, **shape) for one in (asked, alone))
+            scales = next((one for one in found if one.n_releases), scales)
         price = left_of(self.epsilon, self.delta, scales)
         longest, stretch = self._lengths(n_features, n_targets, price, shape)
         return DrawnUnits(scales, n_features, price, stretch, longest)
@@ -832,6 +840,11 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self._units = unit
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
+        if (self.target_scale_ < _NEARLY_EQUAL * np.abs(self.target_center_)).any():
+            doubts.noise(
+                f"targets vary by less than {_NEARLY_EQUAL:g} of their size, and their origin may "
+                "be as far off. Subtract a public guess of their median."
+            )
         if spectrum[-1] < edge:
             doubts.noise(
                 "no direction of the features has more variance than the noise: the "
