@@ -250,7 +250,7 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans, around = self._second_look(curator, spans, *around)
             seen = spans > least
-            # around medians a common value is about 0, and not 0: what most rows share tells nothing
+            # around medians a common value is about 0, and not 0: then its cell tells nothing
             most = counts[-d:].max(axis=1)
             own = most < _COMMON * self.n_rows if self.medians_first else origin == 0
             often = (most > _OFTEN * self.n_rows) & own

@@ -15,7 +15,7 @@ what it does to the coefficients, and where it hides them they are a posterior m
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal, Self, overload
@@ -48,6 +48,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
+from skdp.linear_model._lp_regressor import _AGAINST, NearerRows, plan_tail
 from skdp.linear_model._scales import plan_scales
 from skdp.moments._products import (
     CONSTANT,
@@ -55,6 +56,7 @@ from skdp.moments._products import (
     KnownUnits,
     MomentEstimator,
     RowProducts,
+    UnitsPlan,
     check_size,
     left_of,
     move_rows,
@@ -66,6 +68,7 @@ from skdp.moments._products import (
 from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
@@ -80,6 +83,8 @@ _RELATED = 0.8
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
 _AWAY = 8.0
+# and to so many if a look says that this is nearer to the targets
+_NEAR = 1.0
 # parts of the variance of a target that features may explain: none, or all others equally likely
 _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
 _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
@@ -370,6 +375,28 @@ def beside(X, y):
     rows = empty_rows((len(y), X.shape[1] + y.shape[1]))
     rows[:, : X.shape[1]], rows[:, X.shape[1] :] = X, y
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class CutEntries:
+    """Rows in units, entries of which are cut to a reach; every operation is elementwise.
+
+    Parameters
+    ----------
+    reach : ndarray of shape (n_columns,)
+        How far entries go.
+    """
+
+    reach: Any
+
+    @property
+    def size(self):
+        """Number of columns."""
+        return len(self.reach)
+
+    def __call__(self, X):
+        """Return rows with entries that go so far."""
+        return np.clip(X, -self.reach, self.reach)
 
 
 @dataclass(frozen=True)
@@ -713,6 +740,10 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 n_targets=n_targets,
                 **facts,
             )
+            if plan.columns.n_releases and n_targets == 1:
+                look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
+                price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
+                return replace(plan, look=look, price=price) if look else plan
             if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:
                 return plan
             # where columns are not searched, the target has an origin and a unit of its own
@@ -733,12 +764,18 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 CONSTANT,
                 self.fit_intercept,
             )
-            self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
+            line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
             if columns is not None:
                 first = slice(n_features)
-                away = min(StandardColumns.farthest, _AWAY * units.radius)
-                parts = (part[first] for part in (columns.center, columns.scale, columns.seen))
-                columns = StandardColumns(*parts, farthest=away)
+                parts = [part[first] for part in (columns.center, columns.scale, columns.seen)]
+                far, near = (
+                    StandardColumns(
+                        *parts, farthest=min(StandardColumns.farthest, lengths * units.radius)
+                    )
+                    for lengths in (_AWAY, _NEAR)
+                )
+                looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
+                columns = near if looks and self._is_nearer(setting, line, far, near) else far
             self._found = columns if self.data_norm is None else None
 
         self._measured(
@@ -752,6 +789,28 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             given=given,
         )
         return self
+
+    def _is_nearer(self, setting, line, far, near):
+        """Return whether predictions are much nearer to the target with entries cut short.
+
+        Parameters
+        ----------
+        setting : Setting
+            With rows in units, the target last.
+        line : tuple of (ndarray, ndarray)
+            Coefficients of features and constant, in units of the rows; released.
+        far, near : StandardColumns, StandardColumns
+            How far entries go in either case; public or released.
+        """
+        coef, last = line
+        # what is predicted is the residual, for targets of 0, in usual sizes of the target
+        coef = np.append(coef[:, 0], [-1.0, CONSTANT * setting.units.radius * last[0]])
+        coef /= np.broadcast_to(setting.plan.stretch, len(coef) - 1)[-1]
+        most = StandardColumns.farthest
+        maps = tuple(CutEntries(np.append(one.reach, most)) for one in (far, near))
+        query = NearerRows(maps, (coef, coef), 1.0, 0.0, 1.0)
+        (gain,) = setting.curator.release(query, GaussianMechanism(setting.plan.look / (1 + 1e-9)))
+        return gain > _AGAINST * setting.curator.ledger.releases[-1].noise.scale
 
     def _lengths(self, n_features, n_targets, price, shape):
         """Return `plan_lengths` of a price for the products."""
@@ -791,7 +850,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         return np.append(np.full(n_features, norm), np.broadcast_to(scales, n_targets))
 
     def _keep(self, equations, units, stretch, shape, doubts):
-        """Set the fitted attributes, and take note of what is doubtful about them."""
+        """Set the fitted attributes, note what is doubtful; return coefficients in units."""
         d, edge = equations.n_features, equations.edge
         # in whose unit rows count; the penalty stands beside a sum of losses times weights
         heaviest = largest_weight(self) or 1.0
@@ -850,6 +909,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 "no direction of the features has more variance than the noise: the "
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
+        return solved
 
     @overload
     def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> NDArray[Any]: ...
