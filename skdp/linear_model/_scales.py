@@ -252,7 +252,9 @@ class SearchedScales:
             seen = spans > least
             # around medians a common value is about 0, and not 0: then its cell tells nothing
             most = counts[-d:].max(axis=1)
-            own = most < _COMMON * self.n_rows if self.medians_first else origin == 0
+            own = origin == 0
+            if self.medians_first:
+                own = (most < _COMMON * self.n_rows) & (highest[-d:] < _BEYOND * spans)
             often = (most > _OFTEN * self.n_rows) & own
             few = d < _MANY_SPANS and not self.medians_first
             small = (most > _SURE * noise[-d:]) & (often | few)

@@ -83,8 +83,9 @@ _RELATED = 0.8
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
 _AWAY = 8.0
-# and to so many if a look says that this is nearer to the targets
-_NEAR = 1.0
+# and to so many if a look says that this is nearer to the targets; a row counts by its squared
+# residual, up to that of so many usual sizes of a target
+_NEAR, _LARGE = 1.0, 3.0
 # parts of the variance of a target that features may explain: none, or all others equally likely
 _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
 _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
@@ -803,9 +804,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             How far entries go in either case; public or released.
         """
         coef, last = line
-        # what is predicted is the residual, for targets of 0, in usual sizes of the target
+        # what is predicted is the residual, for targets of 0
         coef = np.append(coef[:, 0], [-1.0, CONSTANT * setting.units.radius * last[0]])
-        coef /= np.broadcast_to(setting.plan.stretch, len(coef) - 1)[-1]
+        coef /= _LARGE * np.broadcast_to(setting.plan.stretch, len(coef) - 1)[-1]
         most = StandardColumns.farthest
         maps = tuple(CutEntries(np.append(one.reach, most)) for one in (far, near))
         query = NearerRows(maps, (coef, coef), 1.0, 0.0, 1.0)
