@@ -292,7 +292,8 @@ class SearchedScales:
             beyond = searched > _BEYOND * highest
             absent = bool(beyond.any())
             low, high = belief.interval()
-            known = ((searched < lowest) | beyond | (high > _VAGUE * low)) & ~np.isnan(found)
+            above = (searched > highest) & (high > _VAGUE * low)
+            known = ((searched < lowest) | beyond | above) & ~np.isnan(found)
             found = np.where(known, found, searched)
         vague = bool(np.isnan(lowest).any())
         if self.with_radius:
