@@ -912,14 +912,13 @@ def test_few_rows_find_the_origin_of_the_target_without_a_delta(shift):
 
 
 def test_lengths_on_many_scales_have_a_unit_that_was_seen():
-    # a search with few releases ended anywhere between two lumps, and rows counted as nothing
+    # a search with few releases ended far above all rows, which counted as nothing
     rng = np.random.default_rng(2)
     late = rng.random(3000) < 0.7
     X = np.where(late, 500 + 900 * rng.random(3000), -8e5 * rng.random(3000))
     y = np.where(late, 280 + 4 * rng.normal(size=3000), 235 + 25 * rng.normal(size=3000))
-    for seed in range(4):
-        model = quiet(DPRidge(4.0, random_state=seed), X[:, None], y)
-        assert model._units[0] < 30 * model.feature_scale_[0]
+    model = DPRidge(4.0, random_state=2).fit(X[:, None], y)
+    assert model._units[0] < 20 * model.feature_scale_[0]
 
 
 def test_sparse_rows_need_public_scales():
