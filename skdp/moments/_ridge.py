@@ -539,8 +539,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     Warns
     -----
     NoisyEstimateWarning
-        If there are too few rows for private units, or nothing of the features is clear of noise.
-        Warnings depend on released and public numbers only.
+        If there are too few rows for private units, nothing of the features is clear of noise, or
+        targets hardly vary. Warnings depend on released and public numbers only.
 
     See Also
     --------
@@ -558,7 +558,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
     replace-one (Proposition 87). The search for units is that of `DPCovariance`; with few rows
     length of rows, and origin and unit of one target, are searched instead, at delta 0 drawn by
-    ranks. Timing, exceptions on malformed input and `score` on private rows are not covered.
+    ranks, for up to .85 of epsilon. With many rows, .03 of the squared budget at most tests whether
+    the target follows entries far out; see `predict`. Timing, exceptions on malformed input and
+    `score` on private rows are not covered.
 
     Intervals. They are for the coefficients of a linear truth whose residuals do not depend on the
     features and are symmetric. Long rows count less, and those are long whose residual has the sign
@@ -936,7 +938,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`;
-            and those further than eight lengths of a row in `fit`.
+            and those further than eight lengths of a row in `fit`, or one where that was nearer to
+            the targets.
         std : ndarray of the shape of `predicted`
             Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
             the prediction itself; infinite where `coef_std_` is. For residuals of equal variance.
