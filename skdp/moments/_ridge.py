@@ -49,7 +49,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._lp_regressor import _AGAINST, NearerRows, plan_tail
-from skdp.linear_model._scales import plan_scales
+from skdp.linear_model._scales import LARGEST, plan_scales
 from skdp.moments._products import (
     CONSTANT,
     ColumnUnits,
@@ -437,7 +437,9 @@ class DrawnUnits:
     def run(self, curator, given):
         """Draw the units, and bring the rows to them; as `UnitsPlan.run`."""
         d = self.n_features
-        found, _, vague, _ = self.scales.run(curator, math.sqrt(d), 0.0, 1.0)
+        # features of a length that nobody knows count as nothing where the target has a unit
+        usual = 1.0 if self.is_missing or self.scales.mu else LARGEST
+        found, _, vague, _ = self.scales.run(curator, usual * math.sqrt(d), 0.0, 1.0)
         radius, center, scale = found
         origin = np.append(np.zeros(d), np.full(len(given) - d, center))
         drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))
