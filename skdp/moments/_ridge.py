@@ -833,9 +833,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         scales = plan_scales(self.epsilon, self.delta, **asked, **shape)
         if not (scales.n_releases or self.delta):
             # nothing is learned without an origin and a unit of the target
-            more, alone = _MORE * self.epsilon, {**asked, "with_radius": False}
-            found = (plan_scales(more, 0.0, **one, **shape) for one in (asked, alone))
-            scales = next((one for one in found if one.n_releases), scales)
+            asked["with_radius"] = False
+            scales = plan_scales(_MORE * self.epsilon, 0.0, **asked, **shape)
         price = left_of(self.epsilon, self.delta, scales)
         longest, stretch = self._lengths(n_features, n_targets, price, shape)
         return DrawnUnits(scales, n_features, price, stretch, longest)
