@@ -292,7 +292,7 @@ class SearchedScales:
             beyond = searched > _BEYOND * highest
             absent = bool(beyond.any())
             low, high = belief.interval()
-            above = (searched > highest) & (high > _VAGUE * low)
+            above = (searched > highest) & (high > _VAGUE * low) & (not self.with_scale)
             known = ((searched < lowest) | beyond | above) & ~np.isnan(found)
             found = np.where(known, found, searched)
         vague = bool(np.isnan(lowest).any())
