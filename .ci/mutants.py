@@ -544,6 +544,22 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "a look of a ridge: it is not paid for", "DPRidge.fit",
+        r"plan\.length, mean=look\)", "plan.length)",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "a look of a ridge: it has no noise", "DPRidge._is_nearer",
+        r"\(gain,\) = setting\.curator\.release\(.*\)",
+        "(gain,) = query.evaluate(setting.curator._admitted(None))",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "few rows of a ridge without a delta: scales are not paid for", "DPRidge._drawn",
+        r"price = left_of\(self\.epsilon", "price = left_of(_MORE * self.epsilon",
+        "tests/test_moments.py",
+    ),
+    Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
         r"problem\.scale_mu, \*spent", "problem.scale_mu, *spent[1:]",
         "tests/linear_model/test_kernel_regressor.py",

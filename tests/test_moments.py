@@ -5,6 +5,7 @@
 import math
 import tracemalloc
 import warnings
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ from skdp import DPPCA, DPCovariance, DPRidge, PrivacyBudget, privacy_spent
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.io import stream_arrays, stream_chunks
-from skdp.moments import _covariance, _products
+from skdp.moments import _covariance, _products, _ridge
+from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests._chunks import shorten_chunks
 from tests._neighbours import (
@@ -804,6 +806,119 @@ def test_entries_far_beyond_the_rows_of_a_fit_count_as_eight_of_their_lengths():
     far = model.feature_center_ + 3 * reach
     np.testing.assert_allclose(model.predict([far]), model.predict([model.feature_center_ + reach]))
     np.testing.assert_allclose(model.to_sklearn().predict([far]), model.predict([far]))
+
+
+def with_codes(n_rows=4000, code=60.0):
+    """Return rows of which one in 30 has a code in a column, and targets that know no code."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 3))
+    y = X @ [1.0, 2.0, -1.0] + 0.3 * rng.normal(size=n_rows)
+    X[rng.random(n_rows) < 1 / 30, 1] = code
+    return X, y
+
+
+def test_entries_that_targets_do_not_follow_count_as_one_length():
+    X, y = with_codes()
+    found, evaluate = [], _ridge.NearerRows.evaluate
+
+    def spy(query, rows):
+        found.append(evaluate(query, rows))
+        return found[-1]
+
+    with mock.patch.object(_ridge.NearerRows, "evaluate", spy):
+        model = DPRidge(8.0, random_state=0).fit(X, y)
+    # far entries had R2 below 0
+    assert model.score(X, y) > 0.5
+    columns = model._found
+    reach = columns.reach * columns.scale
+    assert columns.farthest == pytest.approx(model._units[0] / model.feature_scale_[0])
+    far = [[1.0, 60.0, 2.0]]
+    np.testing.assert_allclose(model.predict(far), model.predict(np.clip(far, -reach, reach)))
+    np.testing.assert_allclose(model.to_sklearn().predict(X), model.predict(X))
+    # what was compared are the predictions of the model
+    line, near = X @ model.coef_ + model.intercept_, model.predict(X)
+    (first, second), size = ((y - z) ** 2 for z in (line, near)), 3 * model.target_scale_
+    wanted = np.clip((first - second) / size**2, -1, 1).sum()
+    assert found == [pytest.approx([wanted], rel=1e-6)]
+    (look,) = [one for one in model.ledger_.releases if "squared residuals" in one.query]
+    assert look.noise.scale < 0.0041 * len(X)
+    assert look.noise.mu**2 < 0.031 * gdp_mu(8.0, 1e-6) ** 2
+
+
+def test_entries_that_targets_follow_count_as_eight_lengths():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(5000, 3))
+    model = DPRidge(8.0, random_state=0).fit(X, X @ BETA[:3] + rng.normal(size=5000))
+    assert any("squared residuals" in one.query for one in model.ledger_.releases)
+    row = np.array([[30.0, 0.0, 0.0]])
+    np.testing.assert_allclose(model.predict(row), row @ model.coef_ + model.intercept_)
+
+
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
+@every_adjacency
+def test_a_ridge_with_a_look_keeps_its_claim(adjacency):
+    X, y = with_codes(600)
+    other, changed = X.copy(), y.copy()
+    X[7], other[7], y[7], changed[7] = [1.0, 60.0, 1.0], [-1.0, 9.0, 5.0], 50.0, -50.0
+    if adjacency != "replace-one":
+        other[7] = np.nan
+    model = DPRidge(60.0, adjacency=adjacency)
+    found = trace_privacy(model, X=X, X_neighbour=other, y=y, y_neighbour=changed, n_draws=0)
+    assert found.passed
+    assert any("squared residuals" in one.query for one in found.releases)
+
+
+def test_targets_of_small_spread_have_a_unit_of_their_own():
+    rng = np.random.default_rng(0)
+    # beside many columns that share a unit
+    hot = np.eye(3)[rng.integers(3, size=(8000, 7))].reshape(8000, 21)
+    X = np.column_stack([hot, 93 + 0.02 * rng.normal(size=8000)])
+    y = 45 + 0.03 * (X[:, 0] + (X[:, -1] - 93) / 0.02 + 0.3 * rng.normal(size=8000))
+    model = DPRidge(4.0, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert model.feature_scale_[-1] < 0.1
+    # but for a column with a tail as long as others are
+    X[:, -1] = np.where(rng.random(8000) < 0.1, rng.random(8000), 1e-3 * rng.random(8000))
+    assert DPRidge(4.0, random_state=0).fit(X, y).feature_scale_[-1] > 0.5
+
+
+def test_targets_that_hardly_vary_are_learned_or_said_to_be_doubtful():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = X @ BETA[:3] + 0.3 * rng.normal(size=4000)
+    for size, spread in ((1e9, 1e3), (1_643_712_345, 1e4), (1e12, 1.0)):
+        with pytest.warns(NoisyEstimateWarning, match="targets vary by less than 0.0005 of their"):
+            model = DPRidge(4.0, random_state=0).fit(X, size + spread * y)
+        assert model.score(X, size + spread * y) > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        model = DPRidge(4.0, random_state=0).fit(X, 1.6e9 + 3e7 * y)
+    assert model.score(X, 1.6e9 + 3e7 * y) > 0.9
+
+
+@pytest.mark.parametrize("shift", [10.0, 1000.0])
+def test_few_rows_find_the_origin_of_the_target_without_a_delta(shift):
+    # R2 was -1 to -10, and -100,000 where targets are far from 0
+    rng, found = np.random.default_rng(0), []
+    for seed, n_rows in enumerate([200, 300, 450] * 5):
+        X = 3 + rng.normal(size=(n_rows, 2 + seed % 4))
+        y = shift + X.sum(axis=1) + rng.normal(size=n_rows)
+        model = quiet(DPRidge(1.0, 0.0, random_state=seed), X, y)
+        found.append(model.score(X, y))
+        assert model.privacy_spent_ == (pytest.approx(1.0), 0.0)
+        assert model.privacy_spent_[0] <= 1.0
+    assert np.mean(found) > -0.15
+    assert min(found) > -1
+
+
+def test_lengths_on_many_scales_have_a_unit_that_was_seen():
+    # a search with few releases ended far above all rows, which counted as nothing
+    rng = np.random.default_rng(2)
+    late = rng.random(3000) < 0.7
+    X = np.where(late, 500 + 900 * rng.random(3000), -8e5 * rng.random(3000))
+    y = np.where(late, 280 + 4 * rng.normal(size=3000), 235 + 25 * rng.normal(size=3000))
+    model = DPRidge(4.0, random_state=2).fit(X[:, None], y)
+    assert model._units[0] < 20 * model.feature_scale_[0]
 
 
 def test_sparse_rows_need_public_scales():

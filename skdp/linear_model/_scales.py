@@ -85,8 +85,8 @@ _MANY_SPANS, _SHARED_OF_MANY, _LARGER, _SMALLER = 32, 0.5, 0.05, 100.0
 # is at most that part of the rows
 _FURTHER, _CLEAR = 4.0, 0.005
 # a count of so many deviations of its noise is not noise; a column with that part of the rows in
-# one cell has its unit from many rows
-_SURE, _OFTEN = 8.0, 0.25
+# one cell has its unit from many rows, around a median if that is not nearly all of them
+_SURE, _OFTEN, _COMMON = 8.0, 0.25, 0.7
 # part of the squared Gaussian-DP budget that all searches together get; and at most, where they are
 # for the unit of targets and could not be trusted with less, with units of columns and without
 _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
@@ -255,15 +255,17 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans, around = self._second_look(curator, spans, *around)
             seen = spans > least
-            most, sure = counts[-d:].max(axis=1), _SURE * noise[-d:]
+            # around medians a common value is about 0, and not 0: then its cell tells nothing
+            most = counts[-d:].max(axis=1)
+            own = origin == 0
             if self.medians_first:
-                # rows of a common value, which a median is a little off, are all in one cell
-                often = most + sure / 2 < (1 - _TAIL) * self.n_rows
-                small = (most > sure) & often & (d < _MANY_SPANS)
-            else:
-                often = (most > _OFTEN * self.n_rows) & (origin == 0)
-                small = (most > sure) & (often | (d < _MANY_SPANS))
+                own = (most < _COMMON * self.n_rows) & (highest[-d:] < _BEYOND * spans)
+            often = (most > _OFTEN * self.n_rows) & own
+            few = d < _MANY_SPANS and not self.medians_first
+            small = (most > _SURE * noise[-d:]) & (often | few)
             units = _units(spans, seen, unseen, small)
+            # beside an origin that is not exact a unit is not smaller than its error
+            units = np.where(seen, units, np.fmax(units, spans))
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             if self.with_tails:
                 tails = _tails(*around, self.n_rows, spans) / units
@@ -294,7 +296,9 @@ class SearchedScales:
             found, lowest, highest = found[:k], lowest[:k], highest[:k]
             beyond = searched > _BEYOND * highest
             absent = bool(beyond.any())
-            known = ((searched < lowest) | beyond) & ~np.isnan(found)
+            low, high = belief.interval()
+            above = (searched > highest) & (high > _VAGUE * low) & (not self.with_scale)
+            known = ((searched < lowest) | beyond | above) & ~np.isnan(found)
             found = np.where(known, found, searched)
         vague = bool(np.isnan(lowest).any())
         if self.with_radius:

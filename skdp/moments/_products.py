@@ -438,6 +438,8 @@ class UnitsPlan:
         Of the mean.
     stretch : float or ndarray of shape (n_features,), default=1.0
         As that of `KnownUnits`.
+    look : float, default=0.0
+        Gaussian-DP parameter of a release after the products; 0 for none.
     """
 
     n_features: int
@@ -449,6 +451,7 @@ class UnitsPlan:
     first: Any = None
     mean_law: Any = None
     stretch: Any = 1.0
+    look: float = 0.0
 
     @property
     def searches(self):
@@ -458,7 +461,8 @@ class UnitsPlan:
     @property
     def n_releases(self):
         """Number of releases."""
-        return sum(one.n_releases for one in self.searches) + (self.first is not None)
+        after = (self.first is not None) + bool(self.look)
+        return sum(one.n_releases for one in self.searches) + after
 
     @property
     def is_missing(self):

@@ -15,7 +15,7 @@ what it does to the coefficients, and where it hides them they are a posterior m
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal, Self, overload
@@ -48,13 +48,15 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
-from skdp.linear_model._scales import plan_scales
+from skdp.linear_model._lp_regressor import _AGAINST, NearerRows, plan_tail
+from skdp.linear_model._scales import LARGEST, plan_scales
 from skdp.moments._products import (
     CONSTANT,
     ColumnUnits,
     KnownUnits,
     MomentEstimator,
     RowProducts,
+    UnitsPlan,
     check_size,
     left_of,
     move_rows,
@@ -66,6 +68,7 @@ from skdp.moments._products import (
 from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
@@ -80,6 +83,9 @@ _RELATED = 0.8
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
 _AWAY = 8.0
+# and to so many if a look says that this is nearer to the targets; a row counts by its squared
+# residual, up to that of so many usual sizes of a target
+_NEAR, _LARGE = 1.0, 3.0
 # parts of the variance of a target that features may explain: none, or all others equally likely
 _EXPLAINED, _NOTHING = np.linspace(0.0, 0.98, 50), 0.2
 _EXPLAINED_PRIOR = np.where(_EXPLAINED == 0, _NOTHING, (1 - _NOTHING) / (len(_EXPLAINED) - 1))
@@ -89,6 +95,11 @@ _CLEAR = 2.0
 _LEFT_BESIDE_TARGETS = 0.3
 # with at most so many columns the effect of shortening is computed, by so many points of a half
 _FEW, _DRAWS = 32, 2048
+# without a delta, and with few rows, scales are planned as for that many times epsilon: of which
+# they take .3
+_MORE = 2.8
+# targets whose unit is less than that part of their origin have one that may be inexact
+_NEARLY_EQUAL = 5e-4
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
 # epsilon from which R2 is above .5 on the 200 rows of scikit-learn's checks, for nearly every seed
@@ -367,6 +378,28 @@ def beside(X, y):
     return rows
 
 
+@dataclass(frozen=True, eq=False)
+class CutEntries:
+    """Rows in units, entries of which are cut to a reach; every operation is elementwise.
+
+    Parameters
+    ----------
+    reach : ndarray of shape (n_columns,)
+        How far entries go.
+    """
+
+    reach: Any
+
+    @property
+    def size(self):
+        """Number of columns."""
+        return len(self.reach)
+
+    def __call__(self, X):
+        """Return rows with entries that go so far."""
+        return np.clip(X, -self.reach, self.reach)
+
+
 @dataclass(frozen=True)
 class DrawnUnits:
     """Units of few rows, or without a delta: a length of rows, origin and scale of a target.
@@ -404,7 +437,9 @@ class DrawnUnits:
     def run(self, curator, given):
         """Draw the units, and bring the rows to them; as `UnitsPlan.run`."""
         d = self.n_features
-        found, _, vague, _ = self.scales.run(curator, math.sqrt(d), 0.0, 1.0)
+        # features of a length that nobody knows count as nothing where the target has a unit
+        usual = 1.0 if self.is_missing or self.scales.mu else LARGEST
+        found, _, vague, _ = self.scales.run(curator, usual * math.sqrt(d), 0.0, 1.0)
         radius, center, scale = found
         origin = np.append(np.zeros(d), np.full(len(given) - d, center))
         drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))
@@ -506,8 +541,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     Warns
     -----
     NoisyEstimateWarning
-        If there are too few rows for private units, or nothing of the features is clear of noise.
-        Warnings depend on released and public numbers only.
+        If there are too few rows for private units, nothing of the features is clear of noise, or
+        targets hardly vary. Warnings depend on released and public numbers only.
 
     See Also
     --------
@@ -525,7 +560,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     it moves by at most 5/4 in the Frobenius norm under zero-out, and by sqrt(2) times that under
     replace-one (Proposition 87). The search for units is that of `DPCovariance`; with few rows
     length of rows, and origin and unit of one target, are searched instead, at delta 0 drawn by
-    ranks. Timing, exceptions on malformed input and `score` on private rows are not covered.
+    ranks, for up to .85 of epsilon. With many rows, .03 of the squared budget at most tests whether
+    the target follows entries far out; see `predict`. Timing, exceptions on malformed input and
+    `score` on private rows are not covered.
 
     Intervals. They are for the coefficients of a linear truth whose residuals do not depend on the
     features and are symmetric. Long rows count less, and those are long whose residual has the sign
@@ -708,6 +745,10 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 n_targets=n_targets,
                 **facts,
             )
+            if plan.columns.n_releases and n_targets == 1:
+                look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
+                price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
+                return replace(plan, look=look, price=price) if look else plan
             if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:
                 return plan
             # where columns are not searched, the target has an origin and a unit of its own
@@ -728,12 +769,18 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 CONSTANT,
                 self.fit_intercept,
             )
-            self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
+            line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
             if columns is not None:
                 first = slice(n_features)
-                away = min(StandardColumns.farthest, _AWAY * units.radius)
-                parts = (part[first] for part in (columns.center, columns.scale, columns.seen))
-                columns = StandardColumns(*parts, farthest=away)
+                parts = [part[first] for part in (columns.center, columns.scale, columns.seen)]
+                far, near = (
+                    StandardColumns(
+                        *parts, farthest=min(StandardColumns.farthest, lengths * units.radius)
+                    )
+                    for lengths in (_AWAY, _NEAR)
+                )
+                looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
+                columns = near if looks and self._is_nearer(setting, line, far, near) else far
             self._found = columns if self.data_norm is None else None
 
         self._measured(
@@ -748,6 +795,28 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         )
         return self
 
+    def _is_nearer(self, setting, line, far, near):
+        """Return whether predictions are much nearer to the target with entries cut short.
+
+        Parameters
+        ----------
+        setting : Setting
+            With rows in units, the target last.
+        line : tuple of (ndarray, ndarray)
+            Coefficients of features and constant, in units of the rows; released.
+        far, near : StandardColumns, StandardColumns
+            How far entries go in either case; public or released.
+        """
+        coef, last = line
+        # what is predicted is the residual, for targets of 0
+        coef = np.append(coef[:, 0], [-1.0, CONSTANT * setting.units.radius * last[0]])
+        coef /= _LARGE * np.broadcast_to(setting.plan.stretch, len(coef) - 1)[-1]
+        most = StandardColumns.farthest
+        maps = tuple(CutEntries(np.append(one.reach, most)) for one in (far, near))
+        query = NearerRows(maps, (coef, coef), 1.0, 0.0, 1.0)
+        (gain,) = setting.curator.release(query, GaussianMechanism(setting.plan.look / (1 + 1e-9)))
+        return gain > _AGAINST * setting.curator.ledger.releases[-1].noise.scale
+
     def _lengths(self, n_features, n_targets, price, shape):
         """Return `plan_lengths` of a price for the products."""
         size = n_features + n_targets
@@ -756,14 +825,16 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
 
     def _drawn(self, n_features, n_targets, shape):
         """Return the plan of a length of rows, and of the origin and unit of one target."""
-        scales = plan_scales(
-            self.epsilon,
-            self.delta,
-            with_radius=self.data_norm is None,
-            with_scale=self.target_scale is None,
-            with_center=self.fit_intercept,
-            **shape,
-        )
+        asked = {
+            "with_radius": self.data_norm is None,
+            "with_scale": self.target_scale is None,
+            "with_center": self.fit_intercept,
+        }
+        scales = plan_scales(self.epsilon, self.delta, **asked, **shape)
+        if not (scales.n_releases or self.delta):
+            # nothing is learned without an origin and a unit of the target
+            asked["with_radius"] = False
+            scales = plan_scales(_MORE * self.epsilon, 0.0, **asked, **shape)
         price = left_of(self.epsilon, self.delta, scales)
         longest, stretch = self._lengths(n_features, n_targets, price, shape)
         return DrawnUnits(scales, n_features, price, stretch, longest)
@@ -783,7 +854,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         return np.append(np.full(n_features, norm), np.broadcast_to(scales, n_targets))
 
     def _keep(self, equations, units, stretch, shape, doubts):
-        """Set the fitted attributes, and take note of what is doubtful about them."""
+        """Set the fitted attributes, note what is doubtful; return coefficients in units."""
         d, edge = equations.n_features, equations.edge
         # in whose unit rows count; the penalty stands beside a sum of losses times weights
         heaviest = largest_weight(self) or 1.0
@@ -832,11 +903,17 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self._units = unit
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
+        if (self.target_scale_ < _NEARLY_EQUAL * np.abs(self.target_center_)).any():
+            doubts.noise(
+                f"targets vary by less than {_NEARLY_EQUAL:g} of their size, and their origin may "
+                "be as far off. Subtract a public guess of their median."
+            )
         if spectrum[-1] < edge:
             doubts.noise(
                 "no direction of the features has more variance than the noise: the "
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
+        return solved
 
     @overload
     def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> NDArray[Any]: ...
@@ -862,7 +939,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`;
-            and those further than eight lengths of a row in `fit`.
+            and those further than eight lengths of a row in `fit`, or one where that was nearer to
+            the targets.
         std : ndarray of the shape of `predicted`
             Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
             the prediction itself; infinite where `coef_std_` is. For residuals of equal variance.
