@@ -499,8 +499,9 @@ class PrivateLinearClassifier(
         domain = L2Ball(self.data_norm) if given else EveryRow()
         problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
-        if balanced:
-            counts, problem = plan_counts(problem, plan, len(classes))
+        share = solver.share_of_counts(problem)
+        if balanced or share:
+            counts, problem = plan_counts(problem, plan, len(classes), share)
             plan = plan if counts is None else solver.plan(problem)
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
@@ -557,10 +558,14 @@ class PrivateLinearClassifier(
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
-            weights = weights if counts is None else counts.run(curator)
+            if counts is not None:
+                logs, inverse = counts.run(curator)
+                weights = inverse if balanced else weights
             known = doubts if given or kept else None
             coef, self._link, n_steps = plan.solution(curator, known)
             coef = centered_classes(coef)
+            if problem.counted:
+                coef[:, -1] = logs / problem.intercept
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, : problem.n_features],
