@@ -802,12 +802,13 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     data.
 
     The default first releases the sum of the rows and of their products, with sensitivity sqrt(2)
-    (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows accordingly. Then the gradient of a
-    mapped row is clipped to norm c, so that the sum moves by at most c or 2c. T releases with
-    noise of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together
-    [2]_. The squares of the parameters of both parts add up, and their total is the largest that
-    implies (epsilon, delta) [3]_. The user guide has the other mechanisms and solvers
-    (:ref:`linear_model`, :ref:`solvers`), and all proofs.
+    (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows. Then the gradient of a mapped row is
+    clipped to norm c, so that the sum moves by at most c or 2c. T releases with noise of deviation
+    ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_. Where noise dominates,
+    one gradient and :ref:`counts of classes <first-gradient>` are released. Squares of the
+    parameters of all parts add up, and their total is the largest that implies (epsilon, delta)
+    [3]_. The user guide has all proofs, and the other solvers (:ref:`linear_model`,
+    :ref:`solvers`).
 
     References
     ----------
