@@ -807,8 +807,7 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_. Where noise dominates,
     one gradient and :ref:`counts of classes <first-gradient>` are released. Squares of the
     parameters of all parts add up, and their total is the largest that implies (epsilon, delta)
-    [3]_. The user guide has all proofs, and the other solvers (:ref:`linear_model`,
-    :ref:`solvers`).
+    [3]_. All proofs, and other mechanisms: :ref:`linear_model` and :ref:`solvers`.
 
     References
     ----------
