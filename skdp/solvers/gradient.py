@@ -160,6 +160,11 @@ class Accelerated(FullGradient):
         ----------
         problem : Problem
             Public facts of a classifier.
+
+        Returns
+        -------
+        share : float
+            At most a fifth; 0 where steps are taken.
         """
         own = self.clipping_norm, self.step_size, self.intercept_scaling
         given = any(one is not None for one in (*own, problem.max_iter, problem.radius))
