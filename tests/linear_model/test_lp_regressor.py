@@ -1052,6 +1052,24 @@ def test_origins_are_those_of_columns_that_are_away_from_zero():
     assert other.privacy_spent_ == model.privacy_spent_
 
 
+@pytest.mark.parametrize(("away", "wanted"), [(0.0, 0), (3.0, 10)])
+def test_noise_does_not_decide_whether_origins_are_searched(monkeypatch, away, wanted):
+    # .855 of a standard normal column is in two cells, and .994 of one that is so far away
+    plan = plan_scales(1.0, 1e-6, n_rows=8000, adjacency="replace-one", **ALL_SCALES)
+    search, searched = type(plan)._origins, []
+
+    def counted(plan, curator, columns, *args):
+        searched.append(columns.all())
+        return search(plan, curator, columns, *args)
+
+    monkeypatch.setattr(type(plan), "_origins", counted)
+    rng = np.random.default_rng(0)
+    X = away + rng.normal(size=(8000, 40))
+    for seed in range(10):
+        DPLpRegressor(target_scale=1.0, max_iter=2, random_state=seed).fit(X, X[:, 0] - away)
+    assert sum(searched) == len(searched) == wanted
+
+
 @pytest.mark.parametrize("tiny", [1e-60, 1e-100])
 def test_units_are_no_smaller_than_units_may_be(tiny):
     rng = np.random.default_rng(0)
