@@ -57,7 +57,7 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 _TARGETS_ALONE = (10.0, 8.0)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
 # median is not that many times smaller than its scale: its range then says little of its spread. Of
-# normal rows around 0 at most .865 are, of those 2.5 deviations away at least .932. A search for its
+# normal rows around 0 at most .865 are, of those 2.5 deviations away at least .932. A search for an
 # origin, and a second look at it, cost that part of the first look at all columns. Medians of all
 # columns first would be worse: where a value is common, their error looks like a spread
 _AWAY, _ON_BOTH_SIDES, _SECOND = 0.93, 3.0, 0.25

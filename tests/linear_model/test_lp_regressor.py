@@ -1088,7 +1088,7 @@ def test_a_common_value_is_no_origin_with_a_spread(n_rows):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     for seed in range(3):
         model = DPLpRegressor(target_scale=1.0, random_state=seed).fit(X, X[:, -1])
-        assert (model.feature_scale_ > 0.05).sum() >= 29
+        assert (model.feature_scale_ > 0.05).sum() >= 28
         # rows are of about the length that units give them
         assert model.data_norm_ < 3 * np.sqrt(31)
 
