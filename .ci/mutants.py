@@ -913,12 +913,12 @@ MUTANTS = [
     ),
     Mutant(
         "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(problem\.scale_mu, scales\.mu\)", "problem.scale_mu",
+        r"math\.hypot\(check\.mu, scales\.mu\)", "check.mu",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
         "a check of a norm that is not paid for", "PrivateLinearClassifier._problem",
-        r"scales\.mu if check is None else check\.mu", "scales.mu if check is None else 0.0",
+        r"scales\.mu if check is None else check\.spent", "scales.mu if check is None else 0.0",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
