@@ -70,7 +70,7 @@ _ENTRIES = 4
 # Where all columns cannot be paid for, one count tells whether those of dense rows are alike; if
 # not, two cells are looked for that likely hold a column, for that part of the squared budget, and
 # ranks of that count, and of a look that counts rows with more entries less, at least
-_UNLIKE_SHARE, _UNLIKE_RANKS, _FEWEST_UNLIKE = 0.3, 8.0, 4.0
+_UNLIKE_SHARE, _UNLIKE_RANKS, _FEWEST_UNLIKE = 0.3, 8.0, 5.0
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a
