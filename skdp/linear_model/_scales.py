@@ -68,9 +68,9 @@ _COLUMNS_A_TARGET, _CENTER = 16, 2
 # less for each
 _ENTRIES = 4
 # Where all columns cannot be paid for, one count tells whether those of dense rows are alike; if
-# not, two cells are looked for that likely hold a column, for that part of the squared budget, and
-# ranks of that count, and of a look that counts rows with more entries less, at least
-_UNLIKE_SHARE, _UNLIKE_RANKS, _FEWEST_UNLIKE = 0.3, 8.0, 5.0
+# not, two cells are looked for that likely hold a column, for that part of the squared budget. Ranks
+# of that count, and its part of what is searched otherwise at most; ranks of a column at least
+_UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.4, 5.0
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a
@@ -620,13 +620,11 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
     flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
     plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
     found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
-    mu = _UNLIKE_RANKS / ranks
-    left = scales.unit * math.sqrt(max(1 - (mu / scales.mu) ** 2, 0.0))
-    seen = found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
-    if seen < _FEWEST_UNLIKE or left * ranks < _FEWEST_RANKS["rows"]:
+    mu, seen = _UNLIKE_RANKS / ranks, found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
+    if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
         return None, scales
-    least = _TOO_SMALL / n_columns**1.5
-    check = NormCheck(scales.n_rows, least, True, mu, replace(scales, unit=left))
+    alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
+    check = NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, alike)
     return check, replace(plan, unit=found / ranks)
 
 

@@ -773,6 +773,7 @@ def counts(name, d=3):
         "sides of targets": MagnitudeSides((TargetValue(),), np.array([0.5])),
         "sides of spreads": MagnitudeSides((TargetDistance(0.3), RowNorm()), np.array([0.5, 1.0])),
         "sides of small entries": MagnitudeSides((SmallEntry(0.5),), np.array([0.5])),
+        "sides of uneven rows": MagnitudeSides((SmallEntry(0.6, of_norm=True),), np.array([0.5])),
         # two thresholds for each number
         "sides of columns": MagnitudeSides(
             (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
@@ -791,7 +792,7 @@ def counts(name, d=3):
     }[name]
 
 
-KINDS = ["targets", "spreads", "small entries", "columns", "distances", "a column"]
+KINDS = ["targets", "spreads", "small entries", "uneven rows", "columns", "distances", "a column"]
 MANY = [f"sides of {kind}" for kind in KINDS]
 MANY += [f"cells of {kind}" for kind in ("spreads", "columns", "a column")]
 every_count = pytest.mark.parametrize("name", MANY)
@@ -855,6 +856,9 @@ def test_counts_are_what_the_definition_says(layout):
     sizes = np.where(plain == 0, math.inf, np.abs(plain)).min(axis=1)
     query = counts("sides of small entries")
     assert query.evaluate(admit(as_layout(plain, layout), y[5:])) == (sizes < 0.5).sum() - 295 / 2
+    query = counts("sides of uneven rows")
+    small = (sizes < 0.6 * np.linalg.norm(plain, axis=1)).sum()
+    assert query.evaluate(admit(as_layout(plain, layout), y[5:])) == small - 295 / 2
     plain = np.asarray(X)[5:]
     query = counts("cells of columns")
     found = query.evaluate(rows).reshape(4, N_CELLS)
