@@ -1350,7 +1350,7 @@ def test_fewer_rows_have_units_of_columns_if_one_count_finds_them_unlike():
     for seed in range(6):
         model = DPLogisticRegression(1.0, classes=(0, 1), random_state=seed)
         alike = clone(model).fit(X[:350], y[:350])
-        assert alike.ledger_.releases[0].query == "rows above thresholds minus half of all"
+        assert "norms that is not 0" in alike.ledger_.releases[0].query
         assert np.ptp(alike.feature_scale_) == 0
         plain.append(alike.score(X[350:], y[350:]))
         unlike = clone(model).fit(X[:350] * units, y[:350])
