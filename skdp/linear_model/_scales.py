@@ -68,8 +68,8 @@ _COLUMNS_A_TARGET, _CENTER = 16, 2
 # less for each
 _ENTRIES = 4
 # Where all columns cannot be paid for, one count tells whether those of dense rows are alike; if
-# not, two cells are looked for that likely hold a column, for that part of the squared budget. Ranks
-# of that count, and its part of what is searched otherwise at most; ranks of a column at least
+# not, two cells are looked for that likely hold a column, for that part of the squared budget. Then
+# ranks of that count, its part of what is searched otherwise at most, ranks of a column at least
 _UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.4, 5.0
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
