@@ -912,6 +912,16 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "small entries: the norm is that of the longest row", "SmallEntry.__call__",
+        r"raw_norms\(chunk\)\[:, None\]", "raw_norms(chunk).max(initial=0.0)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a check of units that is not paid for", "PrivateLinearClassifier.fit",
+        r"math\.hypot\(check\.mu, scales\.mu\)", "scales.mu",
+        "tests/linear_model/test_classifiers.py",
+    ),
+    Mutant(
         "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
         r"math\.hypot\(check\.mu, scales\.mu\)", "check.mu",
         "tests/linear_model/test_classifiers.py",
