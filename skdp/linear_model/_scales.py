@@ -70,7 +70,7 @@ _ENTRIES = 4
 # Where all columns cannot be paid for, one count tells whether those of dense rows are alike; if
 # not, two cells are looked for that likely hold a column, for that part of the squared budget. Then
 # ranks of that count, its part of what is searched otherwise at most, ranks of a column at least
-_UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.4, 5.0
+_UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.25, 5.0
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a

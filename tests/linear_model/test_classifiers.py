@@ -1590,7 +1590,7 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
         # too few for units of columns
         ({}, 70),
         # a count decides
-        ({"wide": True}, 100),
+        ({"wide": True}, 150),
         ({"fit_intercept": False}, 800),
         ({"solver": "output"}, 800),
         ({"C": 1.0}, 800),
