@@ -309,8 +309,8 @@ MUTANTS = [
         "tests/streams/test_linear.py",
     ),
     Mutant(
-        "streams: a chunk of the user's is kept, and filled again", "_owned",
-        r"return _copied\(.*\)", "return array",
+        "streams: a range has views of a chunk that is filled again", "ChunkTable._next",
+        r"return _of_its_own\(block\)", "return block",
         "tests/streams/test_linear.py",
     ),
     Mutant(
@@ -1061,6 +1061,52 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
+        "spent: folds of even numbers of rows are taken for public ones", "sizes_decide",
+        r'return "GroupKFold" in bases and', "return False and",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "spent: a width that follows from the number of rows is taken for a public one",
+        "learns_nothing",
+        r"return bool\(SHAPE_ONLY\[kind\.__name__\]\(step\)\)", "return True",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "groups: one word of a list makes two identifiers of 1 and 1.0", "identifiers_of",
+        r'in "fU"', 'in "f"',
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "labels: one gap makes floats of whole numbers", "as_stored",
+        r"_whole_numbers\(y, np\.asarray\(y\)\)", "np.asarray(y)",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "labels: one null of Arrow makes floats of whole numbers", "arrow_targets",
+        r"_whole_numbers\(y, _numbers\(y\)\)", "_numbers(y)",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "labels: one entry of a list beside a stream decides about all", "opened",
+        r"else as_stored\(y\)\)\n    else", "else np.asarray(y))\n    else",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "categories: one wide float of a list spells others", "as_word",
+        r"value = float\(value\)", "value = value",
+        "tests/preprocessing/test_describe.py",
+    ),
+    Mutant(
+        "a warning tells of a row that is too long for floats", "_lengths_of",
+        r', over="ignore"', "",
+        "tests/test_moments.py",
+    ),
+    Mutant(
+        "a warning tells of a CSR row that is too long for floats", "squared_lengths",
+        r'np\.errstate\(over="ignore"\)', "np.errstate()",
+        "tests/test_moments.py",
+    ),
+    Mutant(
         "groups: large numbers of numpy in a list become floats", "floats_hold",
         r"isinstance\(one, Integral\)", "isinstance(one, int)",
         "tests/test_grouped_statistics.py",
@@ -1082,7 +1128,7 @@ MUTANTS = [
     ),
     Mutant(
         "search: one entry of a list decides about types of columns", "as_table",
-        r'in "biu"', 'in ""',
+        r"return made\.astype\(np\.float64\)", "return made",
         "tests/model_selection/test_search.py",
     ),
     Mutant(

@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from skdp._counted import hidden_count
 from skdp._sklearn import blas_on_one_thread
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
@@ -110,6 +112,46 @@ class Doubts:
             text = texts if len(self._texts) > 1 else self._texts[0]
             name = self._of if isinstance(self._of, str) else type(self._of).__name__
             warnings.warn(f"{name}: {text}", self._kind, stacklevel=level_of_caller())
+
+
+# squares of sums are beyond those of noise by that many of their deviations; and a mean gradient of
+# that part of the longest is expected to be heard, if its square is that many times as long
+_HEARD, _CLEAR_PART, _CLEARLY = 3.0, 0.1, 8.0
+
+
+class Heard:
+    """Whether the sum of noisy gradients was ever longer than its noise, by released numbers alone.
+
+    Parameters
+    ----------
+    size : int
+        Number of coordinates.
+    variance : float
+        Of the noise of a coordinate of the sum over all rounds.
+    longest : float
+        Bound on the norm of the sum of all gradients.
+    """
+
+    def __init__(self, size, variance, longest):
+        self._total, self._variance, self._so_far = np.zeros(size), variance, 0.0
+        self._least = size + _HEARD * math.sqrt(2 * size) + _HEARD
+        clear = (_CLEAR_PART * longest) ** 2 > _CLEARLY * self._least * variance
+        # nothing is to be said where little could be heard, by public numbers
+        self._heard = not clear
+
+    def add(self, gradient, part):
+        """Take note of a gradient, which has that part of the variance."""
+        self._total += gradient.ravel()
+        self._so_far += part * self._variance
+        self._heard |= bool(self._total @ self._total > self._least * self._so_far)
+
+    def say(self, doubts):
+        """Take note if nothing was heard."""
+        if not self._heard:
+            doubts.noise(
+                "the released gradients are no longer than their noise: little or nothing was "
+                "learned. Compare classes with the labels in y."
+            )
 
 
 class Progress:

@@ -139,8 +139,8 @@ def identifiers_of(groups):
     """Return the identifiers of rows in memory, an array, or raise a ValueError."""
     try:
         found = np.asarray(arrow_targets(groups, exact=True) if is_arrow(groups) else groups)
-        # one fraction in a list would make one of two large numbers
-        mixed = isinstance(groups, list | tuple) and found.ndim == 1 and found.dtype.kind == "f"
+        # one fraction in a list would make one of two large numbers, and one word two of 1 and 1.0
+        mixed = isinstance(groups, list | tuple) and found.ndim == 1 and found.dtype.kind in "fU"
         found = as_stored(groups) if mixed else found
     except ValueError:
         raise ValueError(

@@ -23,7 +23,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_expit, log_softmax
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, is_classifier
 from sklearn.linear_model._base import LinearClassifierMixin as _LinearClassifierMixin
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.model_selection._search import BaseSearchCV, _yield_masked_array_for_each_param
@@ -49,6 +49,7 @@ from skdp._rows.base import RADIUS_RANGE, ColumnBall
 from skdp._rows.linear import StandardColumns
 from skdp._rows.streams import (
     RowStream,
+    arrow_targets,
     as_stored,
     check_columns,
     columns_of,
@@ -419,7 +420,9 @@ def validate_private_data(
     if options.get("y_numeric") and y is not None:
         y = _as_real(y)
     labels, options = None, {"dtype": [np.float64, np.float32], **options}
-    if classes is not None and y is not None:
+    if classes is None and y is not None and is_classifier(estimator):
+        _refuse_missing_labels(as_stored(y))
+    elif classes is not None and y is not None:
         _check_declared_labels(y, classes)
         labels, y = as_labels(y), "no_validation"
     X = quietly(validate_data, estimator, in_rows(X), y, ensure_all_finite=True, **options)
@@ -571,7 +574,7 @@ def as_labels(y):
     """Return labels of any type as one column; what is no label has no error of its own."""
     y = plain_text(y)
     listed = isinstance(y, list | tuple)
-    y = y.to_numpy(zero_copy_only=False) if is_arrow(y) else as_stored(y)
+    y = arrow_targets(y, exact=True) if is_arrow(y) and not is_table(y) else as_stored(y)
     # the type of a list is that of its entries, and no one entry is to decide about others
     y = y.astype(object) if listed else y
     if y.ndim == 2 and y.shape[1] == 1:
@@ -755,11 +758,7 @@ def resolve_classes(y, classes):
         y = as_labels(y)
     if classes is None:
         labels = y.facts.labels if isinstance(y, RowStream) else y
-        if labels.dtype.kind == "O" and any(map(is_missing, labels.tolist())):
-            raise ValueError(
-                "y has missing labels. Pass the public label set as classes=: rows of no class "
-                "add nothing then; without it this error depends on the data."
-            )
+        _refuse_missing_labels(labels)
         # errors are outside the claim, but a warning about the labels would be an output
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -784,6 +783,15 @@ def resolve_classes(y, classes):
         # said of the types of arrays, which are public
         raise ValueError(_NEVER_MEET.format(public.dtype, y.dtype))
     return public, *coded(y, public), ()
+
+
+def _refuse_missing_labels(labels):
+    """Raise a ValueError if a label is missing, where no label set is given."""
+    if labels.dtype.kind == "O" and any(map(is_missing, labels.ravel().tolist())):
+        raise ValueError(
+            "y has missing labels. Pass the public label set as classes=: rows of no class add "
+            "nothing then; without it this error depends on the data."
+        )
 
 
 _NEVER_MEET = (

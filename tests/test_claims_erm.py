@@ -36,11 +36,11 @@ from skdp.privacy import (
     Influence,
     KNormMechanism,
     ObjectivePerturbation,
+    Record,
     gdp_delta,
     gdp_mu,
 )
 from skdp.privacy.kernel import mechanisms, samplers
-from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.laws import k_norm
 from skdp.privacy.laws.objective import mean_excess, objective_delta
 from skdp.solvers import exponential, objective

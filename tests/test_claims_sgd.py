@@ -25,9 +25,8 @@ from skdp.exceptions import BudgetError
 from skdp.location._clipped_mean import GaussianMean, RowSum
 from skdp.papers import feature_preprocessing
 from skdp.papers.feature_preprocessing import Centering
-from skdp.privacy import GaussianMechanism, Sampling, gdp_mu
+from skdp.privacy import GaussianMechanism, Record, Sampling, gdp_mu
 from skdp.privacy.kernel import curator, ledger, mechanisms
-from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers import gradient
 from skdp.solvers import sgd as sgd_solver

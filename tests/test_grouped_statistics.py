@@ -12,7 +12,16 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 
 import skdp
@@ -51,9 +60,8 @@ from skdp.model_selection import RowScorer
 from skdp.model_selection._row_scorer import HeldOutRows, HeldOutScore
 from skdp.preprocessing._frequent_features import PresenceCount
 from skdp.preprocessing._standard_scaler import MomentSum, SideSum
-from skdp.privacy import PrivacyBudget
+from skdp.privacy import ExponentialMechanism, PrivacyBudget
 from skdp.privacy.kernel.samplers import make_bits
-from skdp.privacy.laws.exponential import ExponentialMechanism
 from tests._chunks import shorten_chunks
 from tests.streams._ways import assert_same_fit, chunked, read_from_chunks
 
@@ -680,15 +688,12 @@ def test_identifiers_of_chunks_are_of_one_type():
         ([1.0, np.nan, 2.0] * 100, "missing identifiers"),
         (np.arange(299), r"shape \(300,\); got shape \(299,\)"),
         (np.zeros((300, 1)), "one identifier for each row"),
-        ([1, "a", 2] * 100, None),
+        # as text, which numpy makes of both, 1 and 1.0 would be two people by the word of a third
+        ([1, "a", 1.0] * 100, "of one type"),
     ],
 )
 def test_identifiers_that_are_none_are_refused(groups, told):
     model = DPMean(data_norm=1.0, random_state=0)
-    if told is None:
-        # numpy makes text of both
-        assert model.fit(PEOPLE, groups=groups).ledger_.unit == "group"
-        return
     with pytest.raises(ValueError, match=told):
         model.fit(PEOPLE, groups=groups)
 
@@ -766,7 +771,8 @@ def test_groups_are_routed_through_pipelines_and_searches_of_scikit_learn():
         model = pipeline()
         for step in model:
             step.set_fit_request(groups=True)
-        tuned = GridSearchCV(model, {"model__C": [0.1, 1.0]}, cv=GroupKFold(2))
+        cv = GroupKFold(2, shuffle=True, random_state=0)
+        tuned = GridSearchCV(model, {"model__C": [0.1, 1.0]}, cv=cv)
         tuned.fit(X, y, groups=whose)
         spent = privacy_spent(tuned)
         assert spent.ledger.unit == "group"
@@ -786,7 +792,8 @@ def test_groups_that_are_routed_reach_all_private_steps_unasked():
         for one in (steps, search):
             found = cross_validate(one, X, y, **given)["estimator"]
             assert {privacy_spent(fitted).ledger.unit for fitted in found} == {"group"}
-        tuned = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=GroupKFold(2)).fit(X, y, groups=whose)
+        cv = GroupKFold(2, shuffle=True, random_state=0)
+        tuned = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv).fit(X, y, groups=whose)
         assert privacy_spent(tuned).ledger.unit == "group"
         assert [item.kind for item in privacy_spent(tuned).uncovered] == ["choice"]
         # nobody has insisted: rows are protected, and it is said
@@ -821,9 +828,35 @@ def test_splits_that_alone_know_the_people_are_named(model):
     with sklearn.config_context(enable_metadata_routing=True):
         for step in getattr(steps, "named_steps", {"": steps}).values():
             step.set_fit_request(groups=True)
-    spent = privacy_spent(steps, cv=GroupKFold(3))
+    spent = privacy_spent(steps, cv=GroupKFold(3, shuffle=True, random_state=0))
     assert [item.kind for item in spent.uncovered] == ["scores"]
     assert spent.ledger.unit == "group"
+
+
+def test_splits_that_the_rows_of_one_person_move_are_named():
+    # neighbours: the last person has 1 row, or 7
+    def folds(cv, n_own):
+        whose = np.append(np.arange(300) // 5, np.full(n_own, 999))
+        given = {"groups": whose} if "Group" in type(cv).__name__ else {}
+        return [set(whose[test]) for _, test in cv.split(np.zeros((len(whose), 1)), **given)]
+
+    even = GroupKFold(3, shuffle=True, random_state=0)
+    moving = GroupKFold(3), KFold(3), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    for cv in moving:
+        assert folds(cv, 1) != folds(cv, 7)
+    for cv in (even, GroupShuffleSplit(3, random_state=0), LeaveOneGroupOut()):
+        assert folds(cv, 1) == folds(cv, 7)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = DPMean(data_norm=1.0).set_fit_request(groups=True)
+    for cv in (*moving, 3):
+        (_, item) = privacy_spent(model, cv=cv).uncovered
+        assert "how many rows a group has, a secret, decides" in str(item)
+    given = [(np.arange(100), np.arange(100, 200))]
+    for cv in (even, GroupShuffleSplit(3, random_state=0), given):
+        assert [item.kind for item in privacy_spent(model, cv=cv).uncovered] == ["scores"]
+    # where rows are protected their number is public
+    spent = privacy_spent(DPMean(data_norm=1.0), cv=3)
+    assert [item.kind for item in spent.uncovered] == ["scores"]
 
 
 def numbers():
@@ -942,6 +975,6 @@ def test_a_private_search_is_cross_validated_with_groups():
         with pytest.raises(ValueError, match="asked for groups"):
             search.fit(X, y)
     assert len(scores) == 2
-    spent = privacy_spent(search, cv=GroupKFold(2))
+    spent = privacy_spent(search, cv=GroupKFold(2, shuffle=True, random_state=0))
     assert spent.ledger.unit == "group"
     assert [item.kind for item in spent.uncovered] == ["scores"]

@@ -14,12 +14,10 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression, solvers
 from skdp._losses.classification import LogisticLoss
-from skdp.privacy import Sampling
+from skdp.privacy import GaussianMechanism, Sampling, Sensitivity
 from skdp.privacy.kernel import mechanisms
-from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws import late_noise
-from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.late_noise import LazySums, _moments
 from skdp.solvers import sgd
 from skdp.solvers.gradient import ClippedGradient

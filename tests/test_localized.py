@@ -26,9 +26,8 @@ from skdp.exceptions import BudgetError
 from skdp.papers import AcceleratedOnePass, Localized, accelerated_one_pass, localized
 from skdp.papers.accelerated_one_pass import ApproximationPlan, Restart
 from skdp.papers.localized import moment_clip, plan_phases
-from skdp.privacy import Curator, gdp_mu
+from skdp.privacy import Curator, Record, gdp_mu
 from skdp.privacy.kernel import curator, mechanisms
-from skdp.privacy.kernel.ledger import Record
 from skdp.solvers.base import EXPECTED_RADIUS, Problem
 from skdp.solvers.disjoint import (
     LEAST_RESTART,

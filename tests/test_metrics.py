@@ -741,7 +741,9 @@ def test_scorers_take_groups_and_weights_of_the_rows_they_are_called_with():
 def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacency):
     y, proba = drawn(1500)
     X, whose, weight = np.column_stack([proba, 1 - proba]), np.arange(1500) // 3, 0.2 + 0.8 * proba
-    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": GroupKFold(2)}
+    # folds of as many groups each, however many rows these have
+    cv = GroupKFold(2, shuffle=True, random_state=0)
+    own = {"params": {"groups": whose, "sample_weight": weight}, "cv": cv}
     terms = {"max_weight": 1.0, "adjacency": adjacency}
     model = DPLogisticRegression(8.0, classes=[0, 1], data_norm=1.0, **terms, **QUICK)
     scorer = make_dp_scorer(dp_accuracy_score, epsilon=2.0, **terms)
@@ -751,7 +753,7 @@ def test_scorers_are_passed_groups_and_weights_where_metadata_are_routed(adjacen
             cross_val_score(model, X, y, scoring=scorer, **own)
         scorer.set_score_request(groups=True, sample_weight=True)
         assert cross_val_score(model, X, y, scoring=scorer, **own).min() > 0.6
-        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=GroupKFold(2))
+        search = GridSearchCV(model, {"C": [1.0]}, scoring=scorer, cv=cv)
         search.fit(X, y, **own["params"])
     spent = privacy_spent(search)
     assert (spent.ledger.unit, spent.ledger.adjacency) == ("group", adjacency)
@@ -1037,3 +1039,21 @@ def test_targets_of_any_size_are_clipped():
     low, high = constant.r2.interval
     assert low == -math.inf
     assert high <= 1
+
+
+def test_losses_that_are_the_worst_are_doubted():
+    labels, chance = ["no", "yes"] * 500, np.array([[0.9, 0.1], [0.1, 0.9]] * 500)
+    for score in (dp_log_loss, dp_brier_score_loss):
+        with pytest.warns(
+            NoisyEstimateWarning, match="the worst prediction, by the released score"
+        ):
+            score(labels, chance, epsilon=2.0, classes=["No", "Yes"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            score(labels, chance, epsilon=2.0, classes=["no", "yes"])
+        with pytest.raises(ValueError, match="y_proba must be probabilities") as told:
+            score(labels, labels, epsilon=2.0, classes=["no", "yes"])
+        assert "'yes'" not in str(told.value)
+    for score in (dp_mean_absolute_error, dp_mean_squared_error):
+        with pytest.warns(NoisyEstimateWarning, match="residual is beyond residual_bound"):
+            score([5000.0] * 1000, [5.0] * 1000, epsilon=2.0, residual_bound=10.0)

@@ -147,7 +147,7 @@ def test_objectives_are_their_definition(loss, layout, intercept):
     assert_array_equal(H, H.T)
     assert_allclose(J.hessian_product(w, d), H @ d, atol=1e-9 * J.smoothness)
     eigenvalues = np.linalg.eigvalsh(H)
-    assert eigenvalues.min() >= J.strong_convexity * (1 - 1e-6)
+    assert eigenvalues.min() >= J.bounds.ridge * (1 - 1e-6)
     assert eigenvalues.max() <= J.smoothness
     assert_array_equal(kept, (center, linear))
 

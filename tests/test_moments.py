@@ -881,6 +881,23 @@ def test_any_targets_give_finite_coefficients():
     assert np.isfinite(quiet(DPRidge(), wide, wide[:, 0]).coef_).all()
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_nobody_is_warned_of_one_row_that_is_too_long_for_floats(is_sparse):
+    X, y = ROWS[:400].copy(), targets(ROWS[:400])
+    scales = {"data_norm": 1e-50, "target_scale": 1e50} if is_sparse else {"target_scale": 1e-50}
+
+    def overflows():
+        rows = sparse.csr_array(X) if is_sparse else X
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            DPRidge(epsilon=1.0, **scales).fit(rows, y)
+        return [one for one in caught if issubclass(one.category, RuntimeWarning)]
+
+    assert not overflows()
+    X[7], y[7] = 1e308, 1e308
+    assert not overflows()
+
+
 def test_levels_of_intervals():
     model = quiet(DPRidge(epsilon=4.0), ROWS, targets(ROWS))
     half = (model.conf_int()[1] - model.conf_int()[0]) / 2

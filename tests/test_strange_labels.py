@@ -130,6 +130,41 @@ def test_columns_of_other_libraries_hold_missing_labels():
     assert_array_equal(fitted("logistic", *streamed, ["no", "yes"]), expected)
 
 
+def test_a_gap_among_labels_decides_about_no_other():
+    # whole numbers beside a gap are floats to numpy, and there all of these are the class 2^53
+    large = [2**53 + int(label) for label in NUMBERS]
+    expected = fitted("logistic", X, replaced(np.array(large), 3, 9), [2**53, 2**60])
+    gaps = [None if i == 3 else label for i, label in enumerate(large)]
+    columns = {
+        "pandas": pd.Series(gaps, dtype="Int64"), "array": pd.array(gaps, dtype="Int64"),
+        "Arrow in pandas": pd.Series(gaps, dtype="int64[pyarrow]"),
+        "categories": pd.Series(gaps, dtype="Int64").astype("category"),
+        "frame": pd.DataFrame({"y": pd.Series(gaps, dtype="Int64")}),
+        "polars": pl.Series(gaps), "Arrow": pa.array(gaps),
+        "parts": pa.chunked_array([gaps[:5], gaps[5:]]),
+    }  # fmt: skip
+    for name, y in columns.items():
+        assert_array_equal(fitted("logistic", X, y, [2**53, 2**60]), expected, name)
+    # and in a chunk
+    for name in ("pandas", "polars", "Arrow"):
+        y = columns[name]
+        streams = stream_chunks([(X[:20], y[:20]), (X[20:], y[20:])])
+        assert_array_equal(fitted("logistic", *streams, [2**53, 2**60]), expected, name)
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": columns["Arrow"]})
+    streams = stream_parquet(table, target="y")
+    assert_array_equal(fitted("logistic", *streams, [2**53, 2**60]), expected)
+
+
+@pytest.mark.parametrize("odd", [0.5, "maybe"])
+def test_a_list_beside_a_stream_keeps_its_entries(odd):
+    # of floats all would be the class 2^53, of text none would be any
+    large = [2**53 + int(label) for label in NUMBERS]
+    expected = fitted("logistic", X, replaced(np.array(large), 3, 9), [2**53, 2**60])
+    large[3] = odd
+    found = fitted("logistic", stream_arrays(X), large, [2**53, 2**60])
+    assert_array_equal(found, expected)
+
+
 def test_dask():
     import dask.array as da
 
@@ -183,6 +218,45 @@ def test_rows_of_which_none_has_a_label_are_doubted_under_a_norm():
             model.plan(n_samples=20_000, n_features=8)
 
 
+def test_a_class_of_another_name_is_doubted():
+    rows = RNG.normal(size=(20_000, 5)) * [1.0, 1e-3, 40.0, 1.0, 7.0] + [0.0, 0.0, 40.0, 0.0, 0.0]
+    rows[:, 3] = rows[:, 3] > 0
+    labels = (rows[:, 0] > 0).astype(int)
+    third = np.digitize(rows[:, 0], [-0.4, 0.4])
+    for found, classes in ((labels, [-1, 1]), (labels, [1, 2]), (third, [0, 1])):
+        for model in (DPLogisticRegression(classes=classes), DPHingeSVM(classes=classes)):
+            with pytest.warns(NoisyEstimateWarning, match="many rows seem to have a label outside"):
+                model.set_params(max_iter=2).fit(rows, found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for given in ({}, {"adjacency": "zero-out"}, {"adjacency": "add-remove"}):
+            DPLogisticRegression(classes=[0, 1], max_iter=2, **given).fit(rows, labels)
+        halves = {"sample_weight": np.full(20_000, 0.5)}
+        DPLogisticRegression(classes=[0, 1], max_iter=2, max_weight=1.0).fit(rows, labels, **halves)
+        model = DPLogisticRegression(classes=[0, 1], max_iter=2)
+        model.fit(rows, labels, groups=np.arange(20_000) // 4)
+        # columns in which many rows are 0, each in its own
+        counts = RNG.poisson([0.3, 0.5, 0.8, 0.4], size=(20_000, 4)).astype(float)
+        model.fit(counts * RNG.lognormal(size=counts.shape), labels)
+        # flags
+        model.fit((RNG.random((20_000, 6)) < 0.5).astype(float), labels)
+
+
+def test_clients_and_reports_of_which_none_has_a_label_are_doubted():
+    rows = RNG.normal(size=(6000, 2)) / 2
+    labels = np.where(rows[:, 0] + RNG.normal(size=6000) / 5 > 0, "yes", "no")
+    for model in (LocalDPLogisticRegression(), FederatedDPLogisticRegression()):
+        with pytest.warns(NoisyEstimateWarning, match="no longer than their noise"):
+            clone(model).set_params(classes=["No", "Yes"]).fit(rows, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            clone(model).set_params(classes=["no", "yes"]).fit(rows, labels)
+            # a class is rare
+            clone(model).set_params(classes=["no", "yes"]).fit(
+                rows, np.where(rows > 1, "no", "yes")[:, 0]
+            )
+
+
 def test_labels_are_not_doubted_where_rows_are_too_long_to_be_seen():
     rows = 1e300 * RNG.normal(size=(3000, 2))
     with pytest.warns(NoisyEstimateWarning, match="at the end of the search range") as said:
@@ -230,7 +304,12 @@ def test_a_missing_label_is_no_class():
     words = WORDS.copy()
     # the first one decides what scikit-learn takes all of them for
     words[0] = None
-    for labels in (words, list(words), pa.array(words)):
+    series = pd.Series(words)
+    for labels in (
+        words, list(words), pa.array(words), series, series.to_frame(), series.astype(object),
+        series.astype("string"), series.astype("category"),
+        series.fillna(np.nan).to_numpy(dtype=object),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="y has missing labels"):
             DPLogisticRegression().fit(X, labels)
     for nobody in (None, np.nan, pd.NA):

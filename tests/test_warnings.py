@@ -24,6 +24,7 @@ from skdp import (
     DPMedian,
     DPNormQuantile,
     DPQuantile,
+    DPRidge,
     DPSparseMeanEstimator,
     DPStandardScaler,
     FederatedDPLogisticRegression,
@@ -247,6 +248,51 @@ def test_an_estimate_on_its_bound(model):
 def test_zero_is_a_true_bound_of_many_features():
     amounts = np.where(X[:, :1] > 1, 100.0, 0.0)
     assert warned(lambda: DPMedian(bounds=(0, 1e4)).fit(amounts)) == []
+    assert warned(lambda: DPMedian(bounds=(0, 1e4)).fit(np.hstack([amounts, amounts]))) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMedian(data_norm=1.0),
+        DPMedian(bounds=(0, 1)),
+        DPMedian(data_norm=1.0, mechanism="exponential"),
+        DPHeavyTailedMean(data_norm=1.0),
+        DPSparseMeanEstimator(),
+        DPSparseMeanEstimator(sparse_output=True),
+    ],
+    ids=str,
+)
+def test_a_location_of_several_features_on_its_bound(model):
+    category, text = the_warning(model, 3928 + 100 * X[:, :2])
+    assert category is NoisyEstimateWarning
+    assert "lies at the edge of" in text
+
+
+def test_columns_that_vary_too_little_beside_their_size():
+    rows = pd.DataFrame({"a": 1e7 + RNG.normal(size=5000), "b": RNG.normal(size=5000)})
+    rows["c"] = 3.0 + rows["b"]
+    label, target = (rows["b"] > 0).astype(int), rows["b"] + RNG.normal(size=5000)
+    for model, y in (
+        (DPLogisticRegression(classes=[0, 1], max_iter=2), label),
+        (DPHingeSVM(classes=[0, 1], max_iter=2), label),
+        (DPLpRegressor(max_iter=2), target),
+    ):
+        category, text = the_warning(model, rows, y)
+        assert category is NoisyEstimateWarning
+        assert "next to all values of column 'a' of X are equal, or differ too little" in text
+        near = rows - [1e7, 0, 0]
+        assert warned(lambda model=model, y=y, near=near: clone(model).fit(near, y)) == []
+    # medians first: units of other columns serve
+    assert warned(lambda: DPRidge().fit(rows, target)) == []
+
+
+def test_a_radius_that_is_not_drawn():
+    category, text = the_warning(DPHeavyTailedMean(), X[:20])
+    assert category is NoisyEstimateWarning
+    assert "20 rows at epsilon=1 are too few to draw a radius" in text
+    assert warned(lambda: DPHeavyTailedMean(moment_bound=9.0).fit(X[:20])) == []
+    assert warned(lambda: DPHeavyTailedMean().fit(X[:100])) == []
 
 
 # -- parameters without effect, and how it is said -------------------------------------------------

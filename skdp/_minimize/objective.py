@@ -128,11 +128,6 @@ class RowObjective:
         return {"loss": self.loss, "_shape": self._shape}
 
     @property
-    def strong_convexity(self):
-        """Strong convexity of the objective."""
-        return self.bounds.ridge
-
-    @property
     def smoothness(self):
         """Bound on the largest eigenvalue of the Hessian."""
         return self.bounds.total_smoothness

@@ -215,7 +215,9 @@ def squared_lengths(X, squares=None):
         ends = X.indptr[start : start + step + 1]
         values, place = (part[ends[0] : ends[-1]] for part in (X.data, X.indices))
         # squares of single precision overflow from 2e19 on
-        parts = values.astype(np.float64) ** 2, place * (squares is not None), ends - ends[0]
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float64) ** 2
+        parts = values, place * (squares is not None), ends - ends[0]
         rows = sparse.csr_array(parts, shape=(len(ends) - 1, len(factors)))
         lengths[start : start + step] = rows @ factors
     return lengths

@@ -28,6 +28,7 @@ from skdp._rows.streams import (
     RowStream,
     Table,
     as_block,
+    as_stored,
     is_dask,
     joined,
     names_of,
@@ -61,9 +62,9 @@ def opened(X, y=None):
     elif isinstance(y, RowStream) and not isinstance(X, RowStream):
         raise TypeError("y is a stream of rows: X must be one, too.")
     elif isinstance(X, RowStream):
-        table = PairTable(X, y if isinstance(y, RowStream) else np.asarray(y))
+        table = PairTable(X, y if isinstance(y, RowStream) else as_stored(y))
     else:
-        table = ArrayTable(X, None if y is None else np.asanyarray(y))
+        table = ArrayTable(X, None if y is None else as_stored(y))
         table.keeper = Keeper()
     return RowStream(table), None if y is None else RowStream(table, (targets_of,), 1)
 
@@ -334,7 +335,7 @@ def partitions(X, y, client):
         return kept_by_workers(parts, client), lengths, names
     n_rows, bounds = sum(lengths), np.cumsum([0, *lengths])
     if not is_dask(y):
-        y = np.asarray(y)
+        y = as_stored(y)
         targets, given = [y], list(y.shape[:1])
         if y.ndim != 1 and y.shape[1:] != (1,):
             raise ValueError(f"y must have one column; got an array of shape {y.shape}.")
@@ -671,7 +672,8 @@ def length_of(block):
 def with_targets(block, *parts):
     """Return a block of rows with its targets, pairs of a partition of these and a slice."""
     X, _ = block
-    pieces = [np.asarray(part[where.content]).ravel() for part, where in _pairs(parts)]
+    # places, and not labels of an index
+    pieces = [as_stored(part).ravel()[where.content] for part, where in _pairs(parts)]
     return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
 
 

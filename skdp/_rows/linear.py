@@ -568,7 +568,8 @@ def _lengths_of(rows):
     if len(rows) == 1:
         # one column alone would be added up in another order than among others
         columns = np.repeat(columns, 2, axis=1)
-    with np.errstate(under="ignore"):
+    # whether a row in small units is longer than floats can be is nobody's business
+    with np.errstate(under="ignore", over="ignore"):
         columns *= columns
         return np.sqrt(columns.sum(axis=0))[: len(rows)]
 

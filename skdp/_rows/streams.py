@@ -162,6 +162,13 @@ def taken(block, where):
     return tuple(None if part is None else part[where] for part in block)
 
 
+def _of_its_own(block):
+    """Return a block of the same rows in memory of its own, one row after another."""
+    X, *others = block
+    X = X.copy() if sparse.issparse(X) else np.array(X, order="C")
+    return X, *(None if part is None else np.array(part) for part in others)
+
+
 def joined(pieces):
     """Return blocks of rows one after another, as one block.
 
@@ -206,15 +213,7 @@ def is_text_of_arrow(column):
 def arrow_dtype(schema):
     """Return the type of the rows of a schema, or raise a TypeError that names a column.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the features.
-
-    Returns
-    -------
-    dtype : dtype
-        float32 if no column needs more, as scikit-learn has it; float64 otherwise.
+    float32 if no column needs more, as scikit-learn has it; float64 otherwise.
     """
     kinds = [_numpy_type(field) for field in schema]
     single = bool(kinds) and np.result_type(*kinds) == np.float32
@@ -312,7 +311,7 @@ def arrow_targets(y, exact=False):
     Returns
     -------
     y : ndarray of shape (n_rows,)
-        Text in objects. A null among numbers is NaN, one among text None.
+        Text in objects. A null among floats is NaN, one among whole numbers or text None.
     """
     from pyarrow import ChunkedArray, types
 
@@ -323,14 +322,14 @@ def arrow_targets(y, exact=False):
         y = y.dictionary_decode()
     numbers = (types.is_integer, types.is_floating, types.is_boolean)
     if any(test(y.type) for test in numbers) or (types.is_decimal(y.type) and not exact):
-        return _numbers(y)
+        return _whole_numbers(y, _numbers(y))
     return y.to_numpy(zero_copy_only=False)
 
 
 def as_stored(y):
     """Return targets as an array in which no entry changes its type for that of another."""
     if not isinstance(y, list | tuple):
-        return np.asarray(y)
+        return _whole_numbers(y, np.asarray(y))
     try:
         made = np.asarray(y)
     except ValueError:
@@ -342,6 +341,20 @@ def as_stored(y):
         return made
     exact = floats_hold(y) if made.dtype.kind == "f" else all(isinstance(one, str) for one in y)
     return made if exact else one_by_one(y)
+
+
+def _whole_numbers(y, made):
+    """Return the array of a column; whole numbers beside gaps, which are None, become no floats."""
+    y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    if made.dtype.kind != "f" or not re.match("u?int", str(dtype).lower()):
+        return made
+    # of floats, large numbers that are different would be the same
+    y = y.astype(object) if hasattr(y, "astype") else y
+    listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(y, name))
+    whole = [one if isinstance(one, Integral) else None for one in getattr(y, listed)()]
+    return np.array(whole, dtype=object).reshape(made.shape)
 
 
 def floats_hold(numbers):
@@ -421,23 +434,8 @@ def _is_plain(X):
 def quietly(check, *args, **options):
     """Call one of scikit-learn's checks without letting a data value into a message.
 
-    Parameters
-    ----------
-    check : callable
-        Of scikit-learn.
-    *args, **options : tuple, dict
-        Its arguments.
-
-    Returns
-    -------
-    checked : object
-        What it returns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As scikit-learn raises them; those that quote values there, of a failed conversion or
-        of an array of another dimension, name only the kind of problem here.
+    Errors that quote values there, of a failed conversion or of an array of another dimension,
+    name only the kind of problem here.
     """
     try:
         # a warning that depends on the values would be an output: scikit-learn looks for
@@ -805,7 +803,9 @@ class ArrayTable(Table):
 
     def _at(self, rows):
         X = np.asarray(self.X[rows])
-        return as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+        block = as_block(X, None if self.y is None else np.asarray(self.y[rows]))
+        # what is no array of numpy may read the next slice into the same memory
+        return block if self.is_mapped else _of_its_own(block)
 
     def take(self, positions):
         """Return the rows at sorted positions; of arrays of numpy these alone are read."""
@@ -1014,7 +1014,9 @@ class ChunkTable(Table):
                 "the chunks ended early: they must give the same rows every time that they are "
                 "iterated over."
             )
-        return block
+        # a range has rows of several chunks, and the next one may be in the memory of this one: as
+        # a view, a row would count as often as there are chunks in the range
+        return _of_its_own(block)
 
     def _end(self):
         """Raise if there are more rows than there should be, and close the iterator."""

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_scalar
 
-from skdp._gate import Doubts, open_gate
+from skdp._gate import Doubts, Heard, open_gate
 from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
@@ -310,7 +310,7 @@ class FederatedDPLogisticRegression(
             ),
             **terms,
         ) as curator:
-            released = _released(curator, problem)
+            released = _released(curator, problem, terms["doubts"])
         return self._finished(released, problem, classes, n_clients)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -388,7 +388,7 @@ class FederatedDPLogisticRegression(
         terms = self._terms(problem, n_clients, "group", assumptions, True)
         clients = DistantClients(drive, n_clients, body)
         with open_gate(self, lambda: clients, **terms) as curator:
-            released = _released(curator, problem)
+            released = _released(curator, problem, terms["doubts"])
         return self._finished(released, problem, classes, n_clients)
 
     def _check_budget(self):
@@ -452,11 +452,20 @@ class FederatedDPLogisticRegression(
         return tags
 
 
-def _released(curator, problem):
+def _released(curator, problem, doubts):
     """Return the coefficients after all rounds, and the fraction of projected reports."""
     rounds = problem.rounds
     released = PrepaidRounds(curator, problem.query, np.zeros(problem.shape), rounds)
-    coef = federated_descent(released.mean_update, problem.shape, rounds)
+    longest, n_rounds = rounds.clip * rounds.n_steps, rounds.n_steps
+    heard = Heard(math.prod(problem.shape), n_rounds * rounds.noise**2, longest)
+
+    def mean_update(point):
+        update = released.mean_update(point)
+        heard.add(update, 1 / n_rounds)
+        return update
+
+    coef = federated_descent(mean_update, problem.shape, rounds)
+    heard.say(doubts)
     return coef, released.projected_share
 
 

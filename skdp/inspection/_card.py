@@ -417,6 +417,8 @@ def card_facts(estimator, *others, name, delta, date):
     unit = ledger.unit
     claimed = status != NONE
     composed = _composition(ledger, delta)
+    # the first is how many there are, which add-remove hides
+    public = _PUBLIC[1:] if ledger.adjacency == "add-remove" else _PUBLIC
     return plain(
         {
             "schema": SCHEMA,
@@ -442,7 +444,7 @@ def card_facts(estimator, *others, name, delta, date):
             },
             "assumptions": list(ledger.assumptions),
             "public": {
-                "facts": [fact.format(unit=unit or "row") for fact in _PUBLIC],
+                "facts": [fact.format(unit=unit or "row") for fact in public],
                 "n_features": getattr(estimator, "n_features_in_", None),
                 "steps": [_step(step, part) for step, part in parts],
             },

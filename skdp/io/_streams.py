@@ -52,7 +52,8 @@ def stream_chunks(
         such as ``lambda: pandas.read_csv("people.csv", chunksize=100_000)``. A chunk is an array,
         a CSR matrix, a data frame or an Arrow table of rows, or a tuple (X, y) of rows and
         targets, or (X, y, groups) with the group of every row, where y may be None. They must hold
-        the same rows in the same order every time; the division into chunks does not matter.
+        the same rows in the same order every time; the division into chunks does not matter, and
+        the next chunk may be in the memory of the last one.
     target : str, default=None
         Column of data frames with the targets.
     groups : str, default=None

@@ -60,6 +60,7 @@ from skdp.linear_model._scales import (
     plan_scales,
     plan_unit_check,
     say_of_far,
+    say_of_flat,
     say_of_scales,
     say_of_signal,
 )
@@ -554,6 +555,7 @@ class PrivateLinearClassifier(
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
                 say_of_far(doubts, norm, None, found, absent)
+                say_of_flat(doubts, scales, found)
                 if check is not None:
                     spent = math.hypot(check.mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)
@@ -799,10 +801,10 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     Notes
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
-    parameters, the number of rows, the number and names of features, and the label set. The
-    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters by private
-    data.
+    parameters, the number of rows (a secret under add-remove), the number and names of features,
+    and the label set. The intercept is inside the guarantee, and several classes share one budget.
+    Not covered: timing, exceptions on malformed input, `score` on private data, and the choice of
+    parameters by private data.
 
     The default first releases the sum of the rows and of their products, with sensitivity sqrt(2)
     (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows accordingly. Then the gradient of a
@@ -1054,10 +1056,10 @@ class DPHingeSVM(PrivateLinearClassifier):
     Notes
     -----
     Privacy. One row is protected, at (epsilon, delta) and the chosen adjacency. Public: the
-    parameters, the number of rows, the number and names of features, and the label set. The
-    intercept is inside the guarantee, and several classes share one budget. Not covered: timing,
-    exceptions on malformed input, `score` on private data, and the choice of parameters by private
-    data.
+    parameters, the number of rows (a secret under add-remove), the number and names of features,
+    and the label set. The intercept is inside the guarantee, and several classes share one budget.
+    Not covered: timing, exceptions on malformed input, `score` on private data, and the choice of
+    parameters by private data.
 
     The hinge has no second derivative, so "objective" has no proof for it. Smoothing for that
     mechanism adds an error that grows with the square root of the number of rows ([1]_, Appendix

@@ -55,6 +55,7 @@ from skdp.linear_model._scales import (
     plan_clip,
     plan_scales,
     say_of_far,
+    say_of_flat,
     say_of_scales,
     say_of_signal,
 )
@@ -570,6 +571,7 @@ class PrivateLinearRegressor(
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
             say_of_far(doubts, far, far_target, columns)
+            say_of_flat(doubts, scales, columns)
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
@@ -856,13 +858,13 @@ class DPLpRegressor(PrivateLinearRegressor):
     Notes
     -----
     Privacy. One row and its target are protected, at (epsilon, delta) and the chosen adjacency.
-    Public: the parameters, the number of rows, and the number and names of features. Scales follow
-    from noisy counts of rows beyond thresholds and in cells, for at most a fifth of the squared
-    Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a private threshold, from
-    draws by ranks. Then every row and its target are scaled, and the derivative of the loss is
-    clipped at ``clipping_norm / |row|``: one row moves a sum of gradients by at most one or two
-    clipping norms. The rest is as in `DPLogisticRegression`. With many rows, .03 of the squared
-    budget at most tests whether targets follow entries far out; see `predict`.
+    Public: the parameters, the number of rows (a secret under add-remove), and the number and names
+    of features. Scales follow from noisy counts of rows beyond thresholds and in cells, for at most
+    a fifth of the squared Gaussian-DP budget, or up to .85 with few rows; at delta 0, and for a
+    private threshold, from draws by ranks. Then every row and its target are scaled, and the
+    derivative of the loss is clipped at ``clipping_norm / |row|``: one row moves a sum of gradients
+    by at most one or two clipping norms. The rest is as in `DPLogisticRegression`. With many rows,
+    .03 of the squared budget at most tests whether targets follow entries far out; see `predict`.
 
     A small `clipping_norm` makes the fit robust: for ``p=2`` it then estimates something between
     the conditional mean and median, which differ if noise is skewed. To estimate the mean, raise

@@ -98,6 +98,9 @@ _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
 _BEYOND = 16.0
+# labels are doubted if less than that part of the rows is in any column, and nearly the same part
+# in half of the columns, but for those with next to all values in one cell, such as flags
+_THERE, _ALL_ALIKE, _ONE_CELL = 0.7, 0.03, 0.85
 
 # A norm is loose, or columns are on different scales, if most rows have a feature that is not 0 but
 # smaller than that part of what d columns that are all alike would leave for the smallest, about
@@ -224,11 +227,11 @@ class SearchedScales:
         columns : StandardColumns or None
             Origins and units of the columns that the rows have by now.
         vague, absent : bool, bool
-            Whether the released counts leave a scale open, and whether most rows seem to be null.
+            Whether the released counts leave a scale open, and whether many rows seem to be null.
         """
         if not self.unit:
             return (radius, center, scale), None, False, False
-        d, columns, absent = self.n_columns, None, False
+        d, columns, absent, doubted = self.n_columns, None, False, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
         if self._has_origins and self.medians_first:
@@ -248,6 +251,8 @@ class SearchedScales:
         query = MagnitudeCells((*targets, *first), self._places, entries)
         paid, noise = self._prepaid(curator, query, self._n_counted)
         counts, noise = query.by_number(curator.release(query, paid), noise)
+        if self._looks_first and not self.with_scale:
+            doubted = _many_are_absent(counts[-d:] / self.n_rows, noise[-d:] / self.n_rows)
         around = d * (self._has_origins and self.medians_first)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows, around)
         if self.is_rough:
@@ -306,7 +311,7 @@ class SearchedScales:
             # targets that are nearly equal, and not quite
             vague |= bool(SMALLEST < found[0] <= _least_spread(center))
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
-        return (radius, center, scale), columns, vague, absent
+        return (radius, center, scale), columns, vague, absent or doubted
 
     def _prepaid(self, curator, query, numbers, times=1):
         """Pay for releases of a query at the price of so many numbers; with their noise."""
@@ -462,6 +467,27 @@ def _in_common(counts, noise, n_rows):
     tail, together = _TAIL * n_rows * len(noise), np.sqrt(np.sum(noise**2, keepdims=True))
     ((found,), *_) = scales_in_cells(counts.sum(axis=0, keepdims=True), together, tail)
     return max(found, SMALLEST) if found == found else 1.0
+
+
+def _many_are_absent(counts, noise):
+    """Return whether a large part of the rows is in no cell of any column, as null rows are.
+
+    Zeros are in no cell either, but columns that vary have different parts of them.
+
+    Parameters
+    ----------
+    counts, noise : ndarray of shape (d, N_CELLS), ndarray of shape (d,)
+        Counts in cells of columns around 0, in parts of the rows, and their standard deviations.
+    """
+    kept = np.where(counts > _SURE / 2 * noise[:, None], counts, 0.0)
+    there, error = kept.sum(axis=1), noise * np.sqrt((kept > 0).sum(axis=1))
+    alike = there + 3 * (error + error.max()) + _ALL_ALIKE >= there.max()
+    alike &= kept.max(axis=1) <= _ONE_CELL * there
+    n_alike = np.count_nonzero(alike)
+    if n_alike < max(2, len(noise) / 2):
+        return False
+    # with two deviations of it, and tails that are not seen
+    return bool(np.median(there[alike]) + (3 / math.sqrt(n_alike) + 2) * error.max() < _THERE)
 
 
 def _units(spans, seen, unseen, small):
@@ -905,7 +931,7 @@ def say_of_far(doubts, found, scale, columns, absent=False):
     columns : StandardColumns or None
         Origins and units of columns; None if they stayed as they are.
     absent : bool, default=False
-        Whether most rows seem to be null.
+        Whether many rows seem to be null.
     """
     what = ["y"] if scale is not None and scale >= _END else []
     longest = _END if columns is None else float(np.linalg.norm(columns.reach))
@@ -925,8 +951,28 @@ def say_of_far(doubts, found, scale, columns, absent=False):
     if scale is None and not len(far) and (absent or found > longest):
         # no row is so long, but a null row counts as half a row beyond any norm, and in no column
         doubts.noise(
-            "most rows seem to have a label outside classes, and contribute nothing. Compare "
+            "many rows seem to have a label outside classes, and contribute nothing. Compare "
             "classes with the labels in y."
+        )
+
+
+def say_of_flat(doubts, plan, columns):
+    """Take note of columns far from 0 whose spread was not seen, by released numbers alone.
+
+    Parameters
+    ----------
+    doubts, plan, columns : Doubts, SearchedScales or ScalesPlan, StandardColumns or None
+        Takes the note; how the columns were searched; their origins and units.
+    """
+    # after medians the units of other columns serve
+    if columns is None or plan.medians_first:
+        return
+    flat = np.flatnonzero(~columns.seen & (columns.center != 0))
+    if len(flat):
+        doubts.noise(
+            f"next to all values of column{'s' * (len(flat) > 1)} {doubts.named(flat)} of X are "
+            "equal, or differ too little beside their size to be told apart. If they vary, "
+            "subtract a public number from them."
         )
 
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._gate import open_gate
+from skdp._gate import Doubts, Heard, open_gate
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius
@@ -235,6 +235,12 @@ class LogisticReportsPlan:
     n_gradients: int
     curvature: Any
     longest_root: float
+
+    def heard(self):
+        """Return what takes note of whether gradients are longer than their noise."""
+        size, n_rows = math.prod(self.shape), self.n_gradients
+        variance = self.randomiser.mean_squared_error(0.0) * self.longest**2 / size
+        return Heard(size, n_rows * variance, n_rows * self.longest)
 
 
 def plan_logistic_reports(
@@ -716,7 +722,7 @@ class LocalDPLogisticRegression(
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
         n_rows, n_features = X.shape
         plan = self._plan(n_rows, n_features, len(classes))
-        intercept, order = self._intercept, public_order(n_rows)
+        intercept, order, doubts = self._intercept, public_order(n_rows), Doubts(self)
         with open_gate(
             self,
             lambda: LinearRows(
@@ -731,6 +737,7 @@ class LocalDPLogisticRegression(
             delta=0.0,
             adjacency="local",
             assumptions=assumptions,
+            doubts=doubts,
         ) as curator:
             reports = GradientReports(
                 curator,
@@ -743,8 +750,12 @@ class LocalDPLogisticRegression(
                 plan.n_gradients // 2 if plan.curvature else None,
             )
             descent = LocalDescent(plan.shape, plan.sgd)
+            heard = plan.heard()
             for batch in plan.sgd.batches:
-                descent.step(reports.mean(descent.coef, batch))
+                gradient, n_batch = reports.mean(descent.coef, batch), batch[1] - batch[0]
+                heard.add(gradient * n_batch, n_batch / plan.n_gradients)
+                descent.step(gradient)
+            heard.say(doubts)
             if plan.curvature:
                 rows, unit = (plan.n_gradients, n_rows), plan.longest_root
                 hessian, level = reported_hessian(

@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammainccinv
 
 from skdp._counted import count_rows, counts_of, hidden_count
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._quantiles import ThresholdPlan, plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
@@ -39,6 +39,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import MeanEstimator
 from skdp.location._clipped_mean import ClippedRowSum
+from skdp.location._norm_quantile import say_of_radius
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.laws.additive import GaussianMechanism
@@ -481,6 +482,12 @@ class DPHeavyTailedMean(MeanEstimator):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If there are too few rows to draw a radius, by public numbers, or the drawn one is
+        `data_norm` itself.
+
     See Also
     --------
     DPMean : With ``mechanism="clipped"`` it finds the radius by noisy counts instead of a draw:
@@ -492,12 +499,13 @@ class DPHeavyTailedMean(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. A sum of rows clipped to a radius changes by 1 radius under zero-out, 2
-    under replace-one (l2). The draw of a radius is purely epsilon-DP: the score is a distance in
-    ranks, whose change between neighbours stays in an interval of length 2. The draw gets between
-    0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score` on private data are
-    not covered. If `moment_bound` is wrong, so is the error bound; the privacy claim still holds.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. A sum of rows clipped to a radius changes by 1
+    radius under zero-out, 2 under replace-one (l2). The draw of a radius is purely epsilon-DP: the
+    score is a distance in ranks, whose change between neighbours stays in an interval of length 2.
+    The draw gets between 0.1 and 0.5 of epsilon. Timing, exceptions on malformed input and `score`
+    on private data are not covered. If `moment_bound` is wrong, so is the error bound; the privacy
+    claim still holds.
 
     Accuracy. With noise of standard deviation ``a C / (n mu)`` in each of d coordinates, a being 1
     or 2, the radius ``C = r (1 - 1/k) (n mu / (a sqrt(d)))^(1/k)`` makes bias and noise together
@@ -641,6 +649,13 @@ class DPHeavyTailedMean(MeanEstimator):
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         plan = planned(n_rows)
+        doubts = Doubts(self)
+        if plan.draw and not plan.priced:
+            doubts.noise(
+                f"{n_rows} {unit}s at epsilon={epsilon:.4g} are too few to draw a radius: it is "
+                "data_norm, and the noise is proportional to it. Give a tight data_norm or a "
+                f"moment_bound, or use more {unit}s or a larger epsilon."
+            )
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -649,8 +664,11 @@ class DPHeavyTailedMean(MeanEstimator):
             unit=unit,
             delta=delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if delta else None,
+            doubts=doubts,
         ) as curator:
             location, threshold = plan.run(curator)
+            if plan.priced and threshold >= plan.ball:
+                say_of_radius(doubts)
         # 6. attributes: what was released, and what is public
         self.location_, self.threshold_ = location, threshold
         self.error_bound_ = plan.error_bound(self.ledger_.releases[-1].noise)

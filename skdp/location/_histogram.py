@@ -348,10 +348,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every count. The number of rows or groups, the number and names of features and all parameters
-    are public. The counts of d features have the l1 sensitivity d under zero-out and 2 d under
-    replace-one. A private range takes two draws by rank for each feature, which are added. Timing
-    and exceptions on malformed input are not covered.
+    every count. The number of rows or groups (a secret under add-remove), the number and names of
+    features and all parameters are public. The counts of d features have the l1 sensitivity d under
+    zero-out and 2 d under replace-one. A private range takes two draws by rank for each feature,
+    which are added. Timing and exceptions on malformed input are not covered.
 
     References
     ----------

@@ -213,8 +213,8 @@ class RangedSum:
 _EDGE = 0.1
 
 
-def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range"):
-    """Take note of a released mean that lies at the edge of what it was clipped to.
+def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private range", what="mean"):
+    """Take note of a released location that lies at the edge of what rows are clipped to.
 
     Parameters
     ----------
@@ -226,13 +226,15 @@ def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private ra
         The parameter that says what the rows are clipped to.
     otherwise : str, default=", or none for a private range"
         Another remedy.
+    what : str, default="mean"
+        What was released.
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
     if far >= 1 - 2 * spread and spread <= _EDGE:
         more = "a larger" if name == "data_norm" else "wider"
         doubts.noise(
-            f"the mean lies at the edge of {name}, to which rows are clipped: most rows may lie "
+            f"the {what} lies at the edge of {name}, to which rows are clipped: most rows may lie "
             f"beyond it. Give {more} {name} if you know that they do{otherwise}."
         )
 
@@ -327,15 +329,15 @@ class DPMean(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean of its rows to
-    every sum. The number of rows or groups, the number and names of features and all parameters are
-    public. Sensitivity of the sum of rows in the unit ball: 1 under zero-out, 2 under replace-one
-    (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and 2 sqrt(d) in l2, d and 2 d in
-    l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The number of rows beyond a radius
-    minus half of all rows: 1/2 and 1. d such differences, one for each median: sqrt(d)/2 and
-    sqrt(d). The releases of a mechanism are composed as Gaussian ones, exactly. A private range
-    takes two draws by rank for each feature, as those of `DPQuantile`; they are added up, or with
-    Gaussian noise composed with it. Timing, exceptions on malformed input and `score` on private
-    data are not covered.
+    every sum. The number of rows or groups (a secret under add-remove), the number and names of
+    features and all parameters are public. Sensitivity of the sum of rows in the unit ball: 1 under
+    zero-out, 2 under replace-one (l2); sqrt(d) times that in l1. In the box [-1, 1]^d: sqrt(d) and
+    2 sqrt(d) in l2, d and 2 d in l1. A sum of rows clipped to a radius: 1 and 2 radii in l2. The
+    number of rows beyond a radius minus half of all rows: 1/2 and 1. d such differences, one for
+    each median: sqrt(d)/2 and sqrt(d). The releases of a mechanism are composed as Gaussian ones,
+    exactly. A private range takes two draws by rank for each feature, as those of `DPQuantile`;
+    they are added up, or with Gaussian noise composed with it. Timing, exceptions on malformed
+    input and `score` on private data are not covered.
 
     References
     ----------

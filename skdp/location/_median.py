@@ -38,6 +38,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Bounds, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import LocationEstimator, shares_of_score
+from skdp.location._mean import say_of_edge
 from skdp.location._quantile import (
     check_quantile,
     even_grid,
@@ -112,6 +113,22 @@ class Place:
         Moving it into the box brings it closer to every row, and costs nothing.
         """
         return np.clip(self.center + self.unit * point, self.lower, self.upper)
+
+
+# a median so near to the edge, in units of the place, is taken for one beyond it: medians of skewed
+# rows within wide bounds are near one end
+_AT_EDGE = {"bounds": 1e-3, "data_norm": 1e-2}
+
+
+def _say_of_place(doubts, location, place):
+    """Take note of a released median that lies at the edge of a public place."""
+    boxed = isinstance(place.domain, Box)
+    name, half = ("bounds", place.domain.half_width) if boxed else ("data_norm", place.unit)
+    far = (location - place.center) / half
+    # 0 is a true bound of many features
+    far[boxed & (np.where(far < 0, place.lower, place.upper) == 0)] = 0.0
+    share = _AT_EDGE[name] / (2.0 if boxed else 2.0 * math.sqrt(len(far)))
+    say_of_edge(doubts, far, share, name, ", or none for a private range", "median")
 
 
 def held(X):
@@ -505,13 +522,13 @@ class DPMedian(LocationEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. Under zero-out, on the unit ball: "gradient" releases subgradients of the
-    sum of distances, whose l2 sensitivity is 1; for "exponential" the change of that sum stays in
-    an interval of length 2; for "rank" the change of a rank's distance to n/2 stays in one of
-    length 1. Under replace-one all three double. The law of "exponential" is exact for real numbers
-    and computed in floating point. Timing, exceptions on malformed input and `score` on private
-    data are not covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. Under zero-out, on the unit ball: "gradient"
+    releases subgradients of the sum of distances, whose l2 sensitivity is 1; for "exponential" the
+    change of that sum stays in an interval of length 2; for "rank" the change of a rank's distance
+    to n/2 stays in one of length 1. Under replace-one all three double. The law of "exponential" is
+    exact for real numbers and computed in floating point. Timing, exceptions on malformed input and
+    `score` on private data are not covered.
 
     References
     ----------
@@ -694,6 +711,8 @@ class DPMedian(LocationEstimator):
                 location, bound = descend_to_median(
                     curator, mu, place, n_rows, self.adjacency, n_iter
                 )
+            if mechanism != "rank" and ranges is None:
+                _say_of_place(doubts, location, place)
         # 6. attributes: what was released, and what is public
         self.location_, self.error_bound_ = location, bound
         if ranges is not None:

@@ -96,11 +96,11 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. The score of a radius is the distance of `tail` to the interval from the
-    number of rows beyond it to the number beyond the next smaller radius; between neighbours its
-    change stays in an interval of length 2. Timing and exceptions on malformed input are not
-    covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. The score of a radius is the distance of `tail`
+    to the interval from the number of rows beyond it to the number beyond the next smaller radius;
+    between neighbours its change stays in an interval of length 2. Timing and exceptions on
+    malformed input are not covered.
 
     With the default `tail` and a probability of ``1 - failure`` or more, at most ``2 * tail_``
     rows are beyond the radius, and the radius is less than 1.05 times the largest distance (or it
@@ -251,10 +251,7 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         ) as curator:
             threshold = plan.run(curator, center)
             if threshold >= 1 + (center is not None):
-                doubts.noise(
-                    "the radius lies at the edge of data_norm, to which rows are clipped: many "
-                    "rows may be longer. Give a larger data_norm if you know that they are."
-                )
+                say_of_radius(doubts)
         # 6. attributes: what was released, and what is public
         self.threshold_ = threshold * domain.radius
         self.tail_ = plan.tail
@@ -264,6 +261,14 @@ class DPNormQuantile(PlanMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.center is None
         return tags
+
+
+def say_of_radius(doubts):
+    """Take note of a radius that is the largest there is."""
+    doubts.noise(
+        "the radius lies at the edge of data_norm, to which rows are clipped: many rows may be "
+        "longer. Give a larger data_norm if you know that they are."
+    )
 
 
 def check_center(center, n_features, radius):

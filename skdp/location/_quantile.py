@@ -509,12 +509,12 @@ class DPQuantile(LocationEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, whose rows count one together. The
-    number of rows or groups, the number and names of features and all parameters are public. The
-    score of a value is the distance, in ranks, to the quantile; between neighbours its change stays
-    in an interval of length 2 under replace-one and 2 max(quantile, 1 - quantile) under zero-out.
-    Of several quantiles a row is in one part at a time, so that the draws of a step are one release
-    (Proposition 89 of the guide); with `groups` they are drawn one after another.
-    Timing, exceptions on malformed input and `score` on private data are not covered.
+    number of rows or groups (a secret under add-remove), the number and names of features and all
+    parameters are public. The score of a value is the distance, in ranks, to the quantile; between
+    neighbours its change stays in an interval of length 2 under replace-one and 2 max(quantile, 1 -
+    quantile) under zero-out. Of several quantiles a row is in one part at a time, so that the draws
+    of a step are one release (Proposition 89 of the guide); with `groups` they are drawn one after
+    another. Timing, exceptions on malformed input and `score` on private data are not covered.
 
     References
     ----------

@@ -7,6 +7,7 @@ sum or a histogram of touched columns (`skdp.location._sparse_noisy`), or few no
 (`skdp.location._compressed_sensing`).
 """
 
+import math
 from numbers import Integral
 from typing import Literal, Self
 
@@ -14,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
@@ -29,6 +30,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._base import MeanEstimator
 from skdp.location._compressed_sensing import plan_sketch
+from skdp.location._mean import say_of_edge
 from skdp.location._sparse_noisy import (
     CHOICES,
     SparseMeanProblem,
@@ -195,6 +197,11 @@ class DPSparseMeanEstimator(MeanEstimator):
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features, if X had string names.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If the mean lies at the edge of `data_norm`, by what was released.
+
     See Also
     --------
     DPMean : Private mean of dense rows.
@@ -203,13 +210,13 @@ class DPSparseMeanEstimator(MeanEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. Rows are in the unit ball and have at most s non-zeros after they were
-    cut, whatever they were before. Sensitivity of their sum: 1 under zero-out, 2 under replace-one
-    (l2), sqrt(2) if no entry is negative; sqrt(s) and 2 sqrt(s) in l1. "compressed-sensing" sums
-    the measurements of rows, clipped to a public norm C: C and 2 C, whatever the matrix. All that
-    follows is post-processing. Timing, exceptions on malformed input and `score` on private data
-    are not covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. Rows are in the unit ball and have at most s
+    non-zeros after they were cut, whatever they were before. Sensitivity of their sum: 1 under
+    zero-out, 2 under replace-one (l2), sqrt(2) if no entry is negative; sqrt(s) and 2 sqrt(s) in
+    l1. "compressed-sensing" sums the measurements of rows, clipped to a public norm C: C and 2 C,
+    whatever the matrix. All that follows is post-processing. Timing, exceptions on malformed input
+    and `score` on private data are not covered.
 
     References
     ----------
@@ -354,6 +361,7 @@ class DPSparseMeanEstimator(MeanEstimator):
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         problem, plan = planned(n_rows)
+        doubts = Doubts(self)
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -369,8 +377,14 @@ class DPSparseMeanEstimator(MeanEstimator):
             unit=unit,
             delta=plan.delta,
             mu=mu_of_all(epsilon, plan.delta) if plan.gaussian else None,
+            doubts=doubts,
         ) as curator:
             estimate = plan.run(curator)
+            if estimate.error is not None:
+                values = estimate.values
+                values = values[1] if isinstance(values, tuple) else values
+                noise = estimate.error / math.sqrt(max(1, len(values)))
+                say_of_edge(doubts, values, noise, "data_norm", "")
         # 6. attributes: what was released, and what is public
         self.location_ = self._location(estimate.values, n_features)
         self.mechanism_ = plan.mechanism

@@ -43,8 +43,16 @@ _ROUNDING = 1e-5
 # knots between the bounds of targets, between two of which a row is shared; sums of parts of this
 # size are exact
 _KNOTS, _PART = 33, 2.0**-20
-# accuracy that is rather a mistake in the labels
-_NONE_RIGHT = 0.01
+# accuracy that is rather a mistake in the labels, and part of the largest loss that is one
+_NONE_RIGHT, _ALL_WRONG = 0.01, 0.98
+_LABELS = (
+    "almost every row counts as the worst prediction, by the released score. Compare classes with "
+    "the labels in y_true, and sorted classes with the columns of y_proba."
+)
+_RESIDUALS = (
+    "almost every residual is beyond residual_bound, by the released score, and counts as that. "
+    "Compare the units of y_true and y_pred, or give a larger residual_bound."
+)
 
 
 class ScoreTerms(TypedDict, total=False):
@@ -267,12 +275,12 @@ def warn_of_seen_rows(name, estimator, X):
         )
 
 
-def paired(y_true, y_pred, names=("y_true", "y_pred")):
+def paired(y_true, y_pred):
     """Return two columns of labels of equal length, or raise."""
     first, second = as_labels(y_true), as_labels(y_pred)
     if len(first) != len(second) or not len(first):
         raise ValueError(
-            f"{names[0]} and {names[1]} must have one entry for each row, and at least one; got "
+            "y_true and y_pred must have one entry for each row, and at least one; got "
             f"{len(first)} and {len(second)}."
         )
     return first, second
@@ -505,7 +513,7 @@ def wilson(asked, share, n_rows, noise):
     return max(middle - root, 0.0), min(middle + root, 1.0)
 
 
-def _mean_loss(asked, loss, most, null, own):
+def _mean_loss(asked, loss, most, null, own, doubt):
     """Release a mean loss in [0, most], and its interval by the mean of its square."""
     part = np.clip(loss / most, 0.0, 1.0)
     means, n_rows = released_means(asked, [part, part**2], (0.8, 0.2), null, own)
@@ -516,6 +524,9 @@ def _mean_loss(asked, loss, most, null, own):
     half = asked._width(max(spread, 0.0) / n_rows, noise)
     low, high = max(mean - half, 0.0), min(mean + half + few / 2, 1.0)
     interval = most * low, most * high
+    if low > _ALL_WRONG:
+        text = f"{type(asked).__name__}: {doubt}"
+        warnings.warn(text, NoisyEstimateWarning, stacklevel=level_of_caller())
     return DPScore(most * mean, interval, asked.confidence_level, asked)
 
 
@@ -524,7 +535,13 @@ def _chance_of_labels(y_true, y_proba, classes):
     labels = as_labels(y_true)
     known = np.unique(np.asarray(classes))
     codes, missing = coded(labels, known)
-    proba = np.asarray(y_proba, dtype=np.float64)
+    try:
+        proba = np.asarray(y_proba, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "y_proba must be probabilities, between 0 and 1; got text, or other objects. Pass what "
+            "predict_proba returns."
+        ) from None
     if proba.ndim == 1 and len(known) == 2:
         proba = np.column_stack([1 - proba, proba])
     if proba.shape != (len(labels), len(known)) or not len(labels):
@@ -578,6 +595,11 @@ def dp_log_loss(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If nearly every row counts as the worst prediction, by the released score.
+
     See Also
     --------
     DPClassificationScores : Many scores of one release, this one among them.
@@ -599,7 +621,7 @@ def dp_log_loss(
         raise ValueError(f"floor must be a number greater than 0 and less than 1; got {floor!r}.")
     chance, missing, *_ = _chance_of_labels(y_true, y_proba, classes)
     loss = -np.log(np.maximum(chance, floor))
-    return _mean_loss(asked, loss, -math.log(floor), missing, own)
+    return _mean_loss(asked, loss, -math.log(floor), missing, own, _LABELS)
 
 
 def dp_brier_score_loss(
@@ -639,6 +661,11 @@ def dp_brier_score_loss(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If nearly every row counts as the worst prediction, by the released score.
+
     See Also
     --------
     DPClassificationScores : Many scores of one release, this one among them.
@@ -657,7 +684,7 @@ def dp_brier_score_loss(
     right = codes[:, None] == np.arange(proba.shape[1])
     most = 1.0 if proba.shape[1] == 2 else 2.0
     loss = ((proba - right) ** 2).sum(axis=1) * (most / 2)
-    return _mean_loss(asked, np.where(missing, most, loss), most, missing, own)
+    return _mean_loss(asked, np.where(missing, most, loss), most, missing, own, _LABELS)
 
 
 class DPRegressionScores(HeldOutScores):
@@ -955,6 +982,11 @@ def dp_mean_absolute_error(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If nearly every residual is beyond `residual_bound`, by the released score.
+
     See Also
     --------
     DPRegressionScores : This, the squared error and R² of one release.
@@ -1005,6 +1037,11 @@ def dp_mean_squared_error(
     BudgetError
         If a shared budget has less left.
 
+    Warns
+    -----
+    NoisyEstimateWarning
+        If nearly every residual is beyond `residual_bound`, by the released score.
+
     See Also
     --------
     DPRegressionScores : This, the absolute error and R² of one release.
@@ -1035,7 +1072,8 @@ def _mean_residual(name, y_true, y_pred, epsilon, residual_bound, power, terms):
         # halves: the distance of two floats may be infinite
         far = np.minimum(np.abs(target / 2 - found / 2) / (most / 2), 1.0)
         far = most**power * far**power
-    return _mean_loss(asked, far, most**power, np.zeros(len(target), dtype=bool), own)
+    null = np.zeros(len(target), dtype=bool)
+    return _mean_loss(asked, far, most**power, null, own, _RESIDUALS)
 
 
 def dp_r2_score(

@@ -772,9 +772,9 @@ def as_table(X):
         return X
     made = np.asarray(X)
     # the type of a list is that of its entries: one of them is not to decide what columns are
-    if isinstance(X, list | tuple) and made.dtype.kind in "biu":
+    if isinstance(X, list | tuple) and made.dtype.kind in "biuf":
         return made.astype(np.float64)
-    if isinstance(X, list | tuple) and made.dtype.kind != "f":
+    if isinstance(X, list | tuple):
         raise ValueError(
             "X must be a list of numbers, an array or a data frame: a list has no types of "
             "columns. Pass np.array(X, dtype=object) for columns of text."

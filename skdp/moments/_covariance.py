@@ -513,14 +513,14 @@ class DPCovariance(CovarianceEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean of its products to
-    the sum. The number of rows or groups, the number and names of features and all parameters are
-    public. With v a row in units of the radius and a constant of 1/2, or of 0 with
-    `assume_centered`, the sum of v v' moves by at most 5/4 or 1 in the Frobenius norm under
-    zero-out, and by sqrt(2) times that under replace-one (Proposition 87). A search for units
-    takes two fifths of the squared Gaussian-DP budget at most, and little of it with many rows; a
-    mean a tenth. At delta 0 the noise is K-norm noise, or Laplace noise for more than 32,768
-    products. Everything computed from released numbers is free. Timing, exceptions on malformed
-    input and `score` on private rows are not covered.
+    the sum. The number of rows or groups (a secret under add-remove), the number and names of
+    features and all parameters are public. With v a row in units of the radius and a constant of
+    1/2, or of 0 with `assume_centered`, the sum of v v' moves by at most 5/4 or 1 in the Frobenius
+    norm under zero-out, and by sqrt(2) times that under replace-one (Proposition 87). A search for
+    units takes two fifths of the squared Gaussian-DP budget at most, and little of it with many
+    rows; a mean a tenth. At delta 0 the noise is K-norm noise, or Laplace noise for more than
+    32,768 products. Everything computed from released numbers is free. Timing, exceptions on
+    malformed input and `score` on private rows are not covered.
 
     Errors. The noise of every entry is Gaussian, with `noise_std_`, except for the product of the
     noises of two means. The projection never increases the error in the Frobenius norm. Shortened

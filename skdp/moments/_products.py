@@ -404,8 +404,8 @@ class KnownUnits:
     stretch: Any = 1.0
 
     n_releases = 0
-    #: whether something should have been searched, and whether rows are around a released point
-    is_missing, is_centered = False, False
+    #: whether something should have been searched
+    is_missing = False
 
     def run(self, curator, given=None):
         """Bring the rows to the units; parameters and result are those of `UnitsPlan.run`."""
@@ -464,11 +464,6 @@ class UnitsPlan:
     def is_missing(self):
         """Whether there are too few rows for any search."""
         return not self.length.n_releases
-
-    @property
-    def is_centered(self):
-        """Whether the origin is the median of the columns or the mean of the rows."""
-        return bool(self.columns.n_releases) or self.first is not None
 
     def run(self, curator, given=None):
         """Search the units.

@@ -525,12 +525,13 @@ def dp_describe(
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum and rank. Public are the number of rows or groups, the names and types of columns,
-    and all parameters. Columns share the budget: of each number two parts are for percentiles,
-    found by halving, one is for mean and deviation together, and a quarter for the count, if its
-    type has a place for missing values; one part is for the categories of a column. Counts and
-    moments have Laplace noise, percentiles are drawn by rank; the prices add up (Propositions 4,
-    89 and 94 of the guide). Timing and exceptions on malformed input are not covered.
+    every sum and rank. Public are the number of rows or groups (a secret under add-remove), the
+    names and types of columns, and all parameters. Columns share the budget: of each number two
+    parts are for percentiles, found by halving, one is for mean and deviation together, and a
+    quarter for the count, if its type has a place for missing values; one part is for the
+    categories of a column. Counts and moments have Laplace noise, percentiles are drawn by rank;
+    the prices add up (Propositions 4, 89 and 94 of the guide). Timing and exceptions on malformed
+    input are not covered.
 
     Without bounds. A percentile needs enough rows beyond it. Percentiles with too few are not
     drawn, the outermost first, and are NaN, so the others have less noise. Quartiles of numbers

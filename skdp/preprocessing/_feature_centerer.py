@@ -220,12 +220,12 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. A mean of Gaussian releases and one exponential mechanism are composed
-    as the ledger composes them; the price of a following estimator is added, see `privacy_spent`.
-    `transform` treats every row on its own, but its result is as private as its input: only
-    `center_` and `threshold_` are released. Timing and exceptions on malformed input are not
-    covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. A mean of Gaussian releases and one exponential
+    mechanism are composed as the ledger composes them; the price of a following estimator is added,
+    see `privacy_spent`. `transform` treats every row on its own, but its result is as private as
+    its input: only `center_` and `threshold_` are released. Timing and exceptions on malformed
+    input are not covered.
 
     The radius is drawn so that about ``26 / epsilon`` rows, its own share for epsilon, are
     longer. With fewer rows than that no radius is drawn: it is ``2 * data_norm``, or

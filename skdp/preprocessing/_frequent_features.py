@@ -160,12 +160,12 @@ class DPFrequentFeatures(TwinMixin, PlanMixin, SelectorMixin, BaseEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum or count. The number of rows or groups, the number and names of features and all
-    parameters are public. With s for `sparsity`, the counts have sensitivity sqrt(s) (l2) and s
-    (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. The selection follows from the
-    released counts, at no further cost; the price of a following estimator is added, see
-    `privacy_spent`. `transform` treats every row on its own, but its result is as private as its
-    input. Timing and exceptions on malformed input are not covered.
+    every sum or count. The number of rows or groups (a secret under add-remove), the number and
+    names of features and all parameters are public. With s for `sparsity`, the counts have
+    sensitivity sqrt(s) (l2) and s (l1) under zero-out, sqrt(2 s) and 2 s under replace-one. The
+    selection follows from the released counts, at no further cost; the price of a following
+    estimator is added, see `privacy_spent`. `transform` treats every row on its own, but its result
+    is as private as its input. Timing and exceptions on malformed input are not covered.
 
     Accuracy. With Gaussian noise of standard deviation sigma on d counts, the noise stays
     below ``sigma * sqrt(2 log(2 d))`` with a probability of more than one half; features

@@ -552,9 +552,9 @@ class Belief:
         _, at = _quantiles(self.starts, self.logs, self.key.end, np.array([0.5]))
         return self.key.value(at[:, 0])
 
-    def interval(self, tail=0.05):
-        """Return thresholds (low, high] of whole intervals that leave out `tail` on each side."""
-        levels = np.array([tail, 1 - tail])
+    def interval(self):
+        """Return thresholds (low, high] of whole intervals that leave out .05 on each side."""
+        levels = np.array([0.05, 0.95])
         inside, _ = _quantiles(self.starts, self.logs, self.key.end, levels)
         low, high = _outer_ends(self.starts, self.key.end, inside)
         return self.key.value(low), self.key.value(high)
@@ -784,13 +784,13 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum. The number of rows or groups, the number and names of features, the type of the input
-    and all parameters are public. All releases have Gaussian noise, and compose to exactly the
-    mu-GDP of (epsilon, delta); at ``delta=0`` two draws by rank for each feature and a sum with
-    Laplace noise add up to epsilon. A count of sides moves by sqrt(d)/2 under zero-out and sqrt(d)
-    under replace-one (l2); the sums of features and of their squares in the box together by 1.133
-    sqrt(d) and 2 sqrt(d): the squares are free under replace-one. In l1 they move by 1.54 d and
-    2.82 d. Timing and exceptions on malformed input are not covered.
+    every sum. The number of rows or groups (a secret under add-remove), the number and names of
+    features, the type of the input and all parameters are public. All releases have Gaussian noise,
+    and compose to exactly the mu-GDP of (epsilon, delta); at ``delta=0`` two draws by rank for each
+    feature and a sum with Laplace noise add up to epsilon. A count of sides moves by sqrt(d)/2
+    under zero-out and sqrt(d) under replace-one (l2); the sums of features and of their squares in
+    the box together by 1.133 sqrt(d) and 2 sqrt(d): the squares are free under replace-one. In l1
+    they move by 1.54 d and 2.82 d. Timing and exceptions on malformed input are not covered.
 
     Accuracy. The error grows with sqrt(d) / (n epsilon). Without bounds, n epsilon above 200
     sqrt(d) is needed to find the scales at all; below, features keep their scale, or get a wrong

@@ -329,8 +329,10 @@ def as_word(value):
         return value
     if is_missing(value):
         return None
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float | np.floating):
+        # in one type: that of a list is that of its entries, and short floats are spelt shorter
+        value = float(value)
+        return str(int(value)) if value.is_integer() else str(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -450,7 +452,8 @@ def _say_of_columns(doubts, scaled, frequent, ranks, unit):
     if none:
         doubts.noise(
             f"no frequent word was found in {some_of(none)}. Drop identifiers and free text, give "
-            "categories for other columns, or use a larger epsilon."
+            "dates and numbers a type of their own, and other columns categories, or use a larger "
+            "epsilon."
         )
 
 
@@ -549,15 +552,14 @@ class DPTableVectorizer(TwinMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     Privacy. One row is protected, or with `groups` one group, which adds a mean over its rows to
-    every sum and count. Public are the number of rows or groups, the names and types of columns,
-    and all parameters. A type can depend on rows: pandas turns integers into floats if one is
-    missing. Pass the types when the file is read, if that matters. The categories of pandas'
-    ``category`` type usually come from the rows, so they are not used: such a column holds words.
-    All releases have Gaussian noise, and compose to exactly the mu-GDP of (epsilon, delta). The
-    counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with sensitivity sqrt(2 k)
-    for k columns of words (zero-out: sqrt(k)); the others are those of
-    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as
-    that
+    every sum and count. Public are the number of rows or groups (a secret under add-remove), the
+    names and types of columns, and all parameters. A type can depend on rows: pandas turns integers
+    into floats if one is missing. Pass the types when the file is read, if that matters. The
+    categories of pandas' ``category`` type usually come from the rows, so they are not used: such a
+    column holds words. All releases have Gaussian noise, and compose to exactly the mu-GDP of
+    (epsilon, delta). The counts of buckets are those of :class:`~skdp.DPFrequentFeatures`, with
+    sensitivity sqrt(2 k) for k columns of words (zero-out: sqrt(k)); the others are those of
+    :class:`~skdp.DPStandardScaler`, where a missing value has no say in a median and counts as that
     from then on. Words are hashed by MurmurHash3 without a key: a bucket tells which words may be
     in it, and only what many rows have in common is kept. Timing and exceptions on malformed input
     are not covered.

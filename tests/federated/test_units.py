@@ -113,7 +113,7 @@ def test_a_search_whose_splits_alone_know_the_clients_is_named():
 def test_groups_that_are_routed_protect_clients():
     budget = PrivacyBudget(10.0, 1e-4, unit="group")
     with config_context(enable_metadata_routing=True):
-        tuned = search(budget)
+        tuned = search(budget, cv=GroupKFold(2, shuffle=True, random_state=0))
         tuned.estimator.set_fit_request(groups=True)
         tuned.fit(X, Y, groups=CLIENTS)
     spent = privacy_spent(tuned)

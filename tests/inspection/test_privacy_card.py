@@ -689,6 +689,14 @@ def test_arrays_and_objects_are_summarised():
     assert "not shown" in json.dumps(shown("x", deep))
 
 
+def test_a_secret_number_of_rows_is_not_called_public():
+    for adjacency, called in (("replace-one", True), ("zero-out", True), ("add-remove", False)):
+        model = DPMean(data_norm=1.0, adjacency=adjacency).fit(INPUT_X)
+        facts = privacy_card(model).to_dict()["public"]["facts"]
+        assert ("the number of rows" in facts) is called
+        assert len(facts) == 2 + called
+
+
 def test_no_address_is_shown():
     model = make_pipeline(
         FunctionTransformer(lambda rows: rows), DPMean(data_norm=1.0, mechanism="gaussian")

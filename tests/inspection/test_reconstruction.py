@@ -21,9 +21,8 @@ from skdp.inspection import (
 )
 from skdp.inspection._dictionary_risk import best_prediction, joint_probabilities, log_chernoff
 from skdp.inspection._reconstruction import show
-from skdp.local import PrivUnitPrivatizer
+from skdp.local import PrivUnitPrivatizer, optimal_privunit
 from skdp.local.randomisers.caps import cap_cosine
-from skdp.local.randomisers.privunit import optimal_privunit
 
 # Bounds on the reconstruction of directions, and the attack that comes closest to them.
 

@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import PrivUnitPrivatizer, ScalarPrivatizer, privacy_spent
+from skdp.local import optimal_privunit, paper_privunit
 from skdp.local.randomisers.ball import Flip, Lift, Product
 from skdp.local.randomisers.base import Randomiser
-from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
 from skdp.local.randomisers.report import LocalReports, RowVectors
 from skdp.privacy import Curator, LocalMechanism
 from skdp.privacy.kernel import mechanisms

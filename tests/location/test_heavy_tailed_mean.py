@@ -24,9 +24,8 @@ from skdp.location._heavy_tailed_mean import (
     clipping_bias,
     plan_heavy_tailed_mean,
 )
-from skdp.privacy import gdp_mu
+from skdp.privacy import Record, gdp_mu
 from skdp.privacy.kernel import mechanisms
-from skdp.privacy.kernel.ledger import Record
 from tests import _audit
 from tests._neighbours import ADJACENCIES, neighbours, on_examples
 from tests.location._thresholds import drawn, threshold_epsilon, worst_pair

@@ -33,9 +33,8 @@ from skdp.location._clipped_mean import (
     rotate_back,
     signs,
 )
-from skdp.privacy import Curator, GaussianMechanism, gdp_mu
+from skdp.privacy import Curator, GaussianMechanism, Record, gdp_mu
 from skdp.privacy.kernel import mechanisms
-from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from tests import _audit, _neighbours
 from tests._chunks import shorten_chunks

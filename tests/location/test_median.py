@@ -28,9 +28,8 @@ from skdp._rows.columns import PointRows
 from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.location import DPMedian, DPQuantile, _median, _quantile
 from skdp.location._median import DirectionSum, DistanceSum, distances_and_subgradients
-from skdp.privacy import ExponentialMechanism, GaussianMechanism, gdp_mu
+from skdp.privacy import ExponentialMechanism, GaussianMechanism, Record, gdp_mu
 from skdp.privacy.kernel import mechanisms
-from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.solvers.subgradient import plan_subgradient, subgradient_descent
 from tests import _audit

@@ -22,8 +22,7 @@ from skdp._quantiles import NormThreshold, plan_threshold
 from skdp._rows import linear
 from skdp.exceptions import BudgetError, SeededNoiseWarning
 from skdp.location._clipped_mean import GaussianMean
-from skdp.privacy import ExponentialMechanism, gdp_mu
-from skdp.privacy.kernel.ledger import Record
+from skdp.privacy import ExponentialMechanism, Record, gdp_mu
 from skdp.privacy.kernel.samplers import SeededBits
 from tests import _audit
 from tests._neighbours import ADJACENCIES, LAYOUTS, as_dense, neighbours, on_examples, rows_in_ball

@@ -17,8 +17,8 @@ from skdp.exceptions import NoisyEstimateWarning
 from skdp.io import stream_chunks
 from skdp.location import _quantile
 from skdp.location._quantile import QuantilesInTurn, QuantilesPlan, plan_quantiles
+from skdp.privacy import ExponentialMechanism
 from skdp.privacy.kernel.samplers import make_bits
-from skdp.privacy.laws.exponential import ExponentialMechanism
 
 DECILES = np.arange(1, 10) / 10
 QUARTILES = [0.25, 0.5, 0.75]

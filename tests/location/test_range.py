@@ -18,8 +18,8 @@ from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.io import stream_chunks
 from skdp.location._range import plan_range
+from skdp.privacy import ExponentialMechanism
 from skdp.privacy.kernel.samplers import SeededBits
-from skdp.privacy.laws.exponential import ExponentialMechanism
 
 RNG = np.random.default_rng(0)
 PRICES = np.round(RNG.lognormal(7.8, 1.0, size=(5000, 1)))

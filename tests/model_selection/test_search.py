@@ -53,10 +53,9 @@ from skdp.exceptions import BudgetError, PrivacyWarning, SeededNoiseWarning
 from skdp.model_selection import RowScorer, _runs, _search
 from skdp.model_selection._runs import RunBudget, RunCharge, all_configured, plan_runs, unseeded
 from skdp.model_selection._search import as_table, as_targets, public_form
-from skdp.privacy import Curator, GaussianMechanism, Ledger, SecretSubset, gdp_mu
+from skdp.privacy import Curator, GaussianMechanism, Ledger, Search, SecretSubset, gdp_mu
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.laws.calibration import pure_epsilon
-from skdp.privacy.laws.search import Search
 from tests.model_selection._spy import FITS, NOTED, Spy, data, faults, notes, positions
 
 # What a search gives, for which data and estimators, and what it keeps to itself.
@@ -1311,3 +1310,6 @@ def test_entries_of_a_list_do_not_decide_what_columns_are():
     assert found[0] == found[1]
     with pytest.raises(ValueError, match="a list has no types of columns"):
         search.fit([*rows, ["x", 2]], np.append(y, 0))
+    # nor how precise all of them are, in what scalers make of them
+    short = [[np.float32(k / 7)] for k in range(9)]
+    assert as_table(short).dtype == as_table([*short, [1.0]]).dtype == np.float64

@@ -188,6 +188,13 @@ def test_one_entry_of_a_list_decides_about_no_other():
         rows = [[1.0], [2.0]] * 200 + [[strange]]
         found = dp_describe(rows, 20.0, categories={"x0": ["1", "2"]}).statistics_["x0"]
         assert abs(found["count"] - 400) < 5
+    # nor, by a type that is wider or by a flag, how others are spelt
+    short, words = np.float32(0.1), {"x0": ["0.1", str(float(np.float32(0.1)))]}
+    for strange in (np.float32(0.5), True, 2.5, np.longdouble(2.5)):
+        rows = [[short], [0.1]] * 200 + [[strange]]
+        found = dp_describe(rows, 20.0, categories=words).statistics_["x0"]
+        assert abs(found["count"] - 400) < 5
+        assert abs(found["freq"] - 200) < 5
     # nor whether columns have whole numbers alone, or a place for what is missing
     rows = [[k % 50, k % 7] for k in range(2000)]
     for other in ([3.5, 2], [None, 2], [True, 2]):

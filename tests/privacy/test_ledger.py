@@ -44,6 +44,7 @@ from skdp.privacy import (
     SampledGaussianMechanism,
     Sampling,
     Sensitivity,
+    SparseSensitivity,
     StabilityHistogram,
     SumOfReports,
     gdp_delta,
@@ -54,7 +55,6 @@ from skdp.privacy.books.ledger import release_event
 from skdp.privacy.kernel.accounting import pure_mu
 from skdp.privacy.kernel.charging import Charging, Terms
 from skdp.privacy.kernel.mechanisms import Law, Line, Price
-from skdp.privacy.laws.histogram import SparseSensitivity
 from skdp.privacy.laws.search import DeclaredTotal
 from tests import _audit
 from tests.privacy.test_curator import (

@@ -357,6 +357,17 @@ def test_a_step_that_looks_at_shapes_only_is_free(step):
     assert tuple(privacy_spent(model)) == model[-1].privacy_spent_
 
 
+@pytest.mark.parametrize("kind", [GaussianRandomProjection, SparseRandomProjection])
+def test_a_width_that_follows_from_the_number_of_rows_is_learned(kind):
+    # one more row, or as many as a group has, and there may be one more column
+    loose = kind(eps=0.5, random_state=0)
+    widths = [loose.fit(np.zeros((n, 2000))).n_components_ for n in (400, 450)]
+    assert widths[0] < widths[1]
+    for step, kinds in ((kind(), ["step", "scores", "splits"]), (kind(2), ["scores", "splits"])):
+        spent = privacy_spent(Pipeline([("step", step), ("model", classifier())]), cv=3)
+        assert [item.kind for item in spent.not_covered] == kinds
+
+
 @pytest.mark.sample(6, 10)
 @pytest.mark.parametrize("step", [*LEARNING, Unknown(), PolynomialFeaturesOfAnotherLibrary()])
 def test_a_step_that_learns_is_named(step):

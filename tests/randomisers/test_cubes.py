@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from skdp.local import optimal_privunit, optimal_privunit_gaussian, projunit
 from skdp.local.randomisers import base, cube
 from skdp.local.randomisers.ball import Flip, Lift
 from skdp.local.randomisers.base import (
@@ -43,9 +44,6 @@ from skdp.local.randomisers.grid import (
     uniform_variance,
     worst_uniform_variance,
 )
-from skdp.local.randomisers.privunit import optimal_privunit
-from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
-from skdp.local.randomisers.projunit import projunit
 from skdp.privacy.kernel.samplers import SeededBits
 from tests.randomisers import _reference
 from tests.randomisers._reference import error

@@ -14,6 +14,13 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
+from skdp.local import (
+    optimal_privunit,
+    optimal_privunit_cube,
+    optimal_privunit_gaussian,
+    paper_privunit,
+    projunit,
+)
 from skdp.local.randomisers import ball as _ball
 from skdp.local.randomisers import base, privunit
 from skdp.local.randomisers import cube as _cube
@@ -27,11 +34,7 @@ from skdp.local.randomisers.ball import (
     product,
 )
 from skdp.local.randomisers.caps import log_cap
-from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.grid import ScalarGrid, scalar_grid, uniform_levels
-from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
-from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
-from skdp.local.randomisers.projunit import projunit
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 from skdp.privacy.laws.exponential import Variates
 from tests.randomisers._samples import reports_of, vector_of, worst_bias

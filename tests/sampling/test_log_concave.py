@@ -19,7 +19,7 @@ from skdp._log_concave import (
     sample_tangent_box,
     truncated_exponential,
 )
-from skdp.papers.grid_walk import grid_walk_steps
+from skdp.papers import grid_walk_steps
 from skdp.solvers import exponential
 from tests.sampling import _laws
 from tests.sampling._laws import FALSE_ALARM, quadrature_cdf, same_counts, same_law, source

@@ -536,6 +536,35 @@ def test_a_chunk_that_the_user_fills_again_is_not_kept_as_it_is_later(monkeypatc
     np.testing.assert_array_equal(RANGE_MODEL.fit(*stream_chunks(refilled)).coef_, expected)
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse", "groups"])
+def test_a_row_counts_once_where_a_chunk_is_filled_again_within_a_range(kind):
+    sparse_rows = sparse.csr_array(np.where(RANGE_X > 0.5, RANGE_X, 0.0))
+    rows = sparse_rows if kind == "sparse" else RANGE_X
+    owners = np.arange(RANGE_N_ROWS) // 7
+
+    def refilled(size=1000):
+        # in the place of the first chunk a range begins with, as many rows as it has parts
+        dense, y, whose = np.empty((size, 5)), np.empty(size, Y.dtype), np.empty(size, int)
+        data = np.empty(5 * size)
+        for start in range(0, RANGE_N_ROWS, size):
+            part = rows[start : start + size]
+            k = part.shape[0]
+            y[:k], whose[:k] = Y[start : start + k], owners[start : start + k]
+            if kind == "sparse":
+                data[: part.nnz] = part.data
+                part = sparse.csr_array((data[: part.nnz], part.indices, part.indptr), part.shape)
+            else:
+                dense[:k] = part
+                part = dense[:k]
+            yield (part, y[:k], whose[:k])[: 2 + (kind == "groups")]
+
+    given = {"groups": owners} if kind == "groups" else {}
+    expected = RANGE_MODEL.fit(rows, Y, **given).coef_
+    found, y, *groups = stream_chunks(refilled)
+    given = {"groups": groups[0]} if groups else {}
+    np.testing.assert_array_equal(RANGE_MODEL.fit(found, y, **given).coef_, expected)
+
+
 def test_rows_are_read_twice_and_held_up_to_a_bound(monkeypatch):
     begun, most, real = [], [0], kept.Keeper.keep
 

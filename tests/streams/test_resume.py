@@ -15,8 +15,8 @@ from sklearn.base import clone
 from skdp import DPHingeSVM, DPLogisticRegression, DPMean, DPStandardScaler, PrivacyBudget
 from skdp.exceptions import BudgetError
 from skdp.io import resumable
+from skdp.privacy import Curator
 from skdp.privacy.books import resume
-from skdp.privacy.kernel.curator import Curator
 from tests.streams._ways import chunked
 
 RNG = np.random.default_rng(0)

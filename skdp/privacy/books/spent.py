@@ -177,6 +177,15 @@ class NotCovered:
         return cls("splits", step, text)
 
     @classmethod
+    def sized_splits(cls, step: str | None) -> "NotCovered":
+        """Return the item of splits that the numbers of rows of groups decide."""
+        text = (
+            f"the splits{_whose(step)}: how many rows a group has, a secret, decides into which "
+            "folds other groups go. Use GroupKFold(shuffle=True) or GroupShuffleSplit"
+        )
+        return cls("splits", step, text)
+
+    @classmethod
     def unknown_splits(cls, step: str | None, cv: Any) -> "NotCovered":
         """Return the item of splits that nobody can look at any more."""
         text = (
@@ -366,7 +375,8 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     seed. A seed of a single fit does not change the total, and is listed in `not_covered`.
 
     Uses of exact scores on private rows have no price. They are listed in `not_covered` of the
-    result: the choice of the winner, the scores themselves, and stratified splits. A search with
+    result: the choice of the winner, the scores themselves, stratified splits, and splits that the
+    numbers of rows of groups decide. A search with
     private scorers (:func:`~skdp.metrics.make_dp_scorer`) pays for every score, and nothing more
     for its choice.
 
@@ -565,6 +575,8 @@ class _Total:
             not_covered = (*not_covered, NotCovered.unknown_splits(step, cv))
         if _counts_rows(ledger):
             not_covered = (*not_covered, NotCovered.counted_splits(step))
+        elif ledger.unit == "group" and sizes_decide(cv):
+            not_covered = (*not_covered, NotCovered.sized_splits(step))
         ledger = ledger.assume(*assumptions)
         self._add_priced(estimator, step, held, ledger, delta, times or 1)
         self.not_covered += [*steps, *([] if use is None else [use]), *not_covered]
@@ -669,6 +681,19 @@ def copies_in_splits(cv: Any, tested: bool = False) -> int | None:
         if rows.dtype.kind != "b":
             most = max(most, int(np.max(np.unique(rows, return_counts=True)[1], initial=1)))
     return most
+
+
+def sizes_decide(cv: Any) -> bool:
+    """Return whether the number of rows of a group decides into which splits other groups go.
+
+    Splits by position do, but for those that were given, and those that make folds of one size.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return True
+    bases = {base.__name__ for base in type(cv).__mro__}
+    if "GroupsConsumerMixin" in bases:
+        return "GroupKFold" in bases and not getattr(cv, "shuffle", False)
+    return hasattr(cv, "get_n_splits") and "PredefinedSplit" not in bases
 
 
 def _adjacency(leaf: Any) -> str:
@@ -1194,8 +1219,9 @@ def _fills_in_a_constant(step: Any) -> bool:
 
 #: scikit-learn's transformers whose `fit` stores what follows from parameters and shape
 SHAPE_ONLY: dict[str, Callable[[Any], bool]] = {
-    "GaussianRandomProjection": _always,  # a random matrix of a given size
-    "SparseRandomProjection": _always,  # the same, its density following from the width
+    # a random matrix of a given size; "auto" takes the number of rows, which may be a secret
+    "GaussianRandomProjection": lambda step: step.n_components != "auto",
+    "SparseRandomProjection": lambda step: step.n_components != "auto",  # density: from the width
     "PolynomialFeatures": _always,  # exponents for a number of features
     "PolynomialCountSketch": _always,  # random hashes for a number of features
     "SkewedChi2Sampler": _always,  # random weights for a number of features

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.mechanisms import (
@@ -153,14 +152,6 @@ class Variates:
     def gumbel(self, size: int) -> Floats:
         """Return standard Gumbel floats; the largest of w_i + g_i has index i w.p. ~ exp(w_i)."""
         return -np.log(self.exponential(size))
-
-    def normal(self, size: int) -> Floats:
-        """Return standard normal floats."""
-        words = self._bits.words(size)
-        u = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
-        sign = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
-        draws: Floats = sign * -ndtri(u)
-        return draws
 
 
 def drawing_source(query: Any, bits: Bits) -> Any:
