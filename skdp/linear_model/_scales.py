@@ -266,10 +266,14 @@ class SearchedScales:
             if self._looks_first:
                 origin, least, spans, around = self._second_look(curator, spans, *around)
             seen = spans > least
-            # around medians a common value is about 0, and not 0
-            most = counts[-d:].max(axis=1) * (not self.medians_first)
-            often = (most > _OFTEN * self.n_rows) & (origin == 0)
-            small = (most > _SURE * noise[-d:]) & (often | (d < _MANY_SPANS))
+            most, sure = counts[-d:].max(axis=1), _SURE * noise[-d:]
+            if self.medians_first:
+                # rows of a common value, which a median is a little off, are all in one cell
+                often = most + sure / 2 < (1 - _TAIL) * self.n_rows
+                small = (most > sure) & often & (d < _MANY_SPANS)
+            else:
+                often = (most > _OFTEN * self.n_rows) & (origin == 0)
+                small = (most > sure) & (often | (d < _MANY_SPANS))
             units = _units(spans, seen, unseen, small)
             columns = StandardColumns(origin, units, seen, self.is_sparse)
             if self.with_tails:
