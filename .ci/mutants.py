@@ -939,13 +939,23 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
+        "small entries: the norm is that of the longest row", "SmallEntry.__call__",
+        r"raw_norms\(chunk\)\[:, None\]", "raw_norms(chunk).max(initial=0.0)",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a check of units that is not paid for", "PrivateLinearClassifier.fit",
+        r"math\.hypot\(check\.mu, scales\.mu\)", "scales.mu",
+        "tests/linear_model/test_classifiers.py",
+    ),
+    Mutant(
         "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(problem\.scale_mu, scales\.mu\)", "problem.scale_mu",
+        r"math\.hypot\(check\.mu, scales\.mu\)", "check.mu",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
         "a check of a norm that is not paid for", "PrivateLinearClassifier._problem",
-        r"scales\.mu if check is None else check\.mu", "scales.mu if check is None else 0.0",
+        r"scales\.mu if check is None else check\.spent", "scales.mu if check is None else 0.0",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(

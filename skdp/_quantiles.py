@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp._groups import GOLDEN_BITS, PARTS
 from skdp._rows.base import chunk_rows, sum_over
@@ -1107,21 +1108,22 @@ class SmallEntry:
 
     Parameters
     ----------
-    least : float
-        What is not small any more.
+    least, of_norm : float, bool
+        What is not small any more, and whether in units of the row's own norm.
     """
 
     least: float
+    of_norm: bool = False
 
     @property
     def name(self):
         """What it is."""
-        return f"a feature below {self.least:.3g} that is not 0"
+        return f"a feature below {self.least:.3g}{' norms' * self.of_norm} that is not 0"
 
     def __call__(self, chunk):
         """Return one number for every row."""
         sizes = np.abs(chunk.X)
-        small = sizes < self.least
+        small = sizes < (self.least * raw_norms(chunk)[:, None] if self.of_norm else self.least)
         small &= sizes > 0
         return small.any(axis=1).astype(np.float64)
 
@@ -1455,9 +1457,9 @@ class MagnitudeCells(_OfMagnitudes):
     places : ndarray of shape (k,)
         Which number each of k blocks of cells is for, some perhaps for the same one.
     entries : int or None
-        For CSR rows, with `Columns` as the last of the magnitudes: each column has one place, and a
-        row with m > `entries` entries that are not 0 counts as the root of ``entries / m`` for each
-        of them. None for dense rows, of which every number counts in full.
+        With `Columns` around 0 as the last of the magnitudes: each column has one place, and a row
+        with m > `entries` entries that are not 0 counts as the root of ``entries / m`` for each of
+        them. None for dense rows of which every number counts in full.
 
     Notes
     -----
@@ -1486,7 +1488,7 @@ class MagnitudeCells(_OfMagnitudes):
         Which number a block is for does not matter. A group, whose weights add up to at most 1,
         contributes a mean of such vectors, and of zero.
 
-        Of d columns of CSR rows, m entries that are not 0 add at most ``min(1, sqrt(s / m))`` each,
+        Of d columns with `entries`, m that are not 0 add at most ``min(1, sqrt(s / m))`` each,
         s being `entries`: squares that add up to at most s, and numbers to ``sqrt(m s)``. So d
         blocks count as min(d, s) for l2, and as the root of d times that for l1. Contributions are
         not negative: two of them are no further apart than the root of the sum of their squares.
@@ -1521,8 +1523,8 @@ class MagnitudeCells(_OfMagnitudes):
         return counts.reshape(len(asked), -1)[places].ravel()
 
     def _of_stored(self, chunk):
-        """Return the counts of a chunk of CSR rows, of which what is not stored is in no cell."""
-        X, counted = chunk.X, counted_rows(chunk)
+        """Return the counts of a chunk's rows: what a CSR matrix does not store is in no cell."""
+        X, counted = sparse.csr_array(chunk.X, dtype=np.float64), counted_rows(chunk)
         lengths, zero = np.diff(X.indptr), np.flatnonzero(X.data == 0)
         row = np.searchsorted(X.indptr, zero, "right") - 1
         # a row stores a column once: `tame` saw to that

@@ -58,6 +58,7 @@ from skdp.linear_model._scales import (
     center_and_scale,
     plan_norm_check,
     plan_scales,
+    plan_unit_check,
     say_of_far,
     say_of_flat,
     say_of_scales,
@@ -547,6 +548,9 @@ class PrivateLinearClassifier(
             norm, found = problem.data_norm, None
             # a plan has what may be most
             kept = check is not None and check.run(curator) and not self._is_made_up
+            if kept and self.data_norm is None:
+                # units of columns that are alike are not worth their price
+                scales, kept = check.alike, False
             if not (given or kept):
                 (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
@@ -554,7 +558,7 @@ class PrivateLinearClassifier(
                 say_of_far(doubts, norm, None, found, absent)
                 say_of_flat(doubts, scales, found)
                 if check is not None:
-                    spent = math.hypot(problem.scale_mu, scales.mu) * (1 + 1e-9)
+                    spent = math.hypot(check.mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)
             if not given:
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
@@ -632,10 +636,14 @@ class PrivateLinearClassifier(
     def _searched(self, n_rows, n_features, is_sparse):
         """Return the plans of a check of the norm, or None, and of what may be found then."""
         scales = self._scales(n_rows, n_features, is_sparse)
-        if self.data_norm is None:
-            return None, scales
         facts = self.epsilon, self.delta, self.adjacency
-        return plan_norm_check(scales, self.data_norm, *facts)
+        if self.data_norm is not None:
+            return plan_norm_check(scales, self.data_norm, *facts)
+        # penalties and bounds are for columns as they are; other features have many columns
+        alone = self.coef_bound is None and math.isinf(self.C)
+        if is_sparse or not alone or self._medians_first:
+            return None, scales
+        return plan_unit_check(scales, n_features, *facts)
 
     def _in_units(self, problem, data_norm):
         """Return a problem whose penalty and bound are for rows in units of a norm."""
@@ -666,8 +674,8 @@ class PrivateLinearClassifier(
             sparsity=steps.sparsity,
             is_sparse=is_sparse,
             scale_prices=scales.prices,
-            # the choice of a solver is for a norm that is kept
-            scale_mu=scales.mu if check is None else check.mu,
+            # the choice of a solver is for columns that are alike
+            scale_mu=scales.mu if check is None else check.spent,
             is_made_up=self._is_made_up,
         )
         # without a norm as if columns had been standardised

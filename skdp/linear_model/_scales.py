@@ -56,17 +56,21 @@ _FEWEST_RANKS = {"rows": 8.0, "targets": 12.0, "columns": 10.0, "medians": 18.0}
 # without an origin and a unit of the targets R2 is far below 0
 _TARGETS_ALONE = (10.0, 8.0)
 # A column is away from 0 if magnitudes of that part of the rows are within a factor of 16, and its
-# median is not that many times smaller than its scale: its range then says little of its spread.
-# A search for its origin, and a second look at it, cost that part of the first look at all columns.
-# Medians of all columns first would be worse: where a value is common, their error looks like a
-# spread
-_AWAY, _ON_BOTH_SIDES, _SECOND = 0.9, 3.0, 0.25
+# median is not that many times smaller than its scale: its range then says little of its spread. Of
+# normal rows around 0 at most .865 are, of those 2.5 deviations away at least .932. A search for an
+# origin, and a second look at it, cost that part of the first look at all columns. Medians of all
+# columns first would be worse: where a value is common, their error looks like a spread
+_AWAY, _ON_BOTH_SIDES, _SECOND = 0.93, 3.0, 0.25
 # Nothing is learned without origin and unit of the targets: they count once for every so many
 # columns. The origin counts twice: slopes make up for a wrong unit, and nothing for its error
 _COLUMNS_A_TARGET, _CENTER = 16, 2
 # A look at all columns of CSR rows costs as much as one at so many: a row with more entries counts
 # less for each
 _ENTRIES = 4
+# Where all columns cannot be paid for, one count tells whether those of dense rows are alike; if
+# not, two cells are looked for that likely hold a column, for that part of the squared budget. Then
+# ranks of that count, its part of what is searched otherwise at most, ranks of a column at least
+_UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.25, 5.0
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a
@@ -132,9 +136,12 @@ class SearchedScales:
     unit : float
         Gaussian-DP parameter of a search for one number; 0 if nothing is searched.
     is_sparse : bool
-        Whether rows are CSR: their columns keep 0 as their origin, so that zeros stay zeros.
+        Whether columns keep 0 as their origin, so that zeros of CSR rows stay zeros, and a row with
+        more entries counts less.
     with_tails : bool
         Whether what is released tells how far columns reach, too.
+    is_rough : bool
+        Whether columns have the units that are likely where noise hides the surer ones.
     """
 
     n_rows: int
@@ -146,6 +153,7 @@ class SearchedScales:
     unit: float = 0.0
     is_sparse: bool = False
     with_tails: bool = False
+    is_rough: bool = False
 
     #: nothing is purely private
     prices: ClassVar[tuple[float, ...]] = ()
@@ -247,6 +255,9 @@ class SearchedScales:
             doubted = _many_are_absent(counts[-d:] / self.n_rows, noise[-d:] / self.n_rows)
         around = d * (self._has_origins and self.medians_first)
         found, lowest, highest = scales_in_cells(counts, noise, _TAIL * self.n_rows, around)
+        if self.is_rough:
+            likely = _likely(counts[-d:], noise[-d:], self.n_rows)
+            found[-d:] = np.where(np.isnan(likely), found[-d:], likely)
         if d:
             spans, unseen, around = found[-d:], np.ones(d), (counts[-d:], noise[-d:])
             if not self.medians_first:
@@ -445,6 +456,18 @@ def _prior_of_spreads(counts, noise, n_rows):
     return np.tile(starts, (len(cells), 1)), weights
 
 
+def _likely(counts, noise, n_rows):
+    """Return the middle of the two cells that likely hold a column's rows, NaN if none do.
+
+    Either most rows are in two cells next to each other, or in none: then entries are mostly 0.
+    Noise hides what is seen in one cell alone.
+    """
+    rows = _AWAY * n_rows * math.sqrt(min(_ENTRIES / len(counts), 1.0))
+    together, usual = counts[:, 1:] + counts[:, :-1], np.maximum(_USUAL[1:], _USUAL[:-1])
+    odds = rows * (together - rows / 2) / (2 * noise[:, None] ** 2) + np.log(usual / usual.sum())
+    return np.where(odds.max(axis=1) > 0, 2 * _ENDS[1:-1][odds.argmax(axis=1)], math.nan)
+
+
 def _in_common(counts, noise, n_rows):
     """Return a unit for columns of which nothing was seen in one, from what all have together."""
     if not len(noise):
@@ -533,25 +556,34 @@ def _alike(spans, seen, common):
 
 @dataclass(frozen=True)
 class NormCheck:
-    """A check whether rows are about as long as a public norm, and all columns alike.
+    """A check whether columns are alike, and rows about as long as a public norm if there is one.
 
     Parameters
     ----------
     n_rows : int
         Number of rows.
-    least : float
-        Features that are smaller, but not 0, speak against it.
+    least, of_norm : float, bool
+        Features that are smaller, but not 0, speak against it; whether in norms of their row.
     mu : float
         Gaussian-DP parameter: a hair more than the ledger will hold.
+    alike : SearchedScales
+        What is searched if they are: nothing beside a norm.
     """
 
     n_rows: int
     least: float
+    of_norm: bool
     mu: float
+    alike: SearchedScales
+
+    @property
+    def spent(self):
+        """Gaussian-DP parameter of what is released if columns are alike."""
+        return math.hypot(self.mu, self.alike.mu)
 
     def run(self, curator):
         """Return whether they are, by a released count."""
-        query = MagnitudeSides((SmallEntry(self.least),), np.array([0.5]))
+        query = MagnitudeSides((SmallEntry(self.least, self.of_norm),), np.array([0.5]))
         (most,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
         return float(most) < 0
 
@@ -588,7 +620,46 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
     if found < fewest:
         return None, SearchedScales(n_rows)
     least = _TOO_SMALL * float(norm) / columns**1.5
-    return NormCheck(n_rows, least, min(found, most) / ranks), scales
+    nothing = SearchedScales(n_rows)
+    return NormCheck(n_rows, least, False, min(found, most) / ranks, nothing), scales
+
+
+def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
+    """Plan whether units of columns are searched where not all of them can be paid for.
+
+    Parameters
+    ----------
+    scales : SearchedScales or ScalesPlan
+        How scales of dense rows without a norm are searched otherwise.
+    n_columns : int
+        Number of columns whose units are asked for.
+    epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
+        What is promised for the whole fit.
+
+    Returns
+    -------
+    check : NormCheck or None
+        What decides; None if columns have units in `scales`, or if none could be found.
+    scales : SearchedScales or ScalesPlan
+        What is searched if the check fails, or without one.
+
+    Notes
+    -----
+    One unit is worth nothing where columns are in unlike units, and units of columns that are alike
+    cost accuracy. What a check takes, the search for one unit has less.
+    """
+    if not delta or not scales.mu or scales.n_columns:
+        return None, scales
+    ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+    flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
+    plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
+    found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
+    mu, seen = _UNLIKE_RANKS / ranks, found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
+    if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
+        return None, scales
+    alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
+    check = NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, alike)
+    return check, replace(plan, unit=found / ranks)
 
 
 def center_and_scale(columns, n_features):

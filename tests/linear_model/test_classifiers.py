@@ -1341,6 +1341,30 @@ def test_few_rows_have_units_of_columns():
     assert np.mean([m.score(X[400:] * scales, y[400:]) for m in models]) > 0.83
 
 
+def test_fewer_rows_have_units_of_columns_if_one_count_finds_them_unlike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 16))
+    y = (X @ np.ones(16) + rng.normal(size=8000) > 0).astype(int)
+    units = np.where(np.arange(16) < 4, [1.0, 100.0, 1e4, 1e6] * 4, 1.0)
+    scores, plain, found = [], [], 0
+    for seed in range(6):
+        model = DPLogisticRegression(1.0, classes=(0, 1), random_state=seed)
+        alike = clone(model).fit(X[:400], y[:400])
+        assert "norms that is not 0" in alike.ledger_.releases[0].query
+        assert np.ptp(alike.feature_scale_) == 0
+        plain.append(alike.score(X[400:], y[400:]))
+        unlike = clone(model).fit(X[:400] * units, y[:400])
+        found += np.ptp(unlike.feature_scale_) > 1000
+        scores.append(unlike.score(X[400:] * units, y[400:]))
+        for fitted in (alike, unlike):
+            assert 0.99 < fitted.privacy_spent_[0] <= 1.0
+    # noise hides a column now and then
+    assert found >= 5
+    # one unit: .57
+    assert np.mean(plain) > 0.7
+    assert np.mean(scores) > 0.65
+
+
 def test_one_column_in_smaller_units_than_the_others_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 8))
@@ -1565,6 +1589,8 @@ def test_solvers_whose_proof_needs_a_norm_ask_for_one(solver):
         ({}, 800),
         # too few for units of columns
         ({}, 70),
+        # a count decides
+        ({"wide": True}, 150),
         ({"fit_intercept": False}, 800),
         ({"solver": "output"}, 800),
         ({"C": 1.0}, 800),
@@ -1579,6 +1605,8 @@ def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
     options = dict(options)
     # of CSR rows with more entries than count in full
     form = (lambda X: sparse.csr_array(np.tile(X, 4))) if options.pop("csr", 0) else np.asarray
+    wide = options.pop("wide", False)
+    form = (lambda X: np.tile(X, 4)) if wide else form
     rng = np.random.default_rng(0)
     n_rows //= 2 if adjacency == "zero-out" else 1
     X, y = 5.0 + rng.normal(size=(n_rows, 2)), np.arange(n_rows) % 2
@@ -1591,7 +1619,7 @@ def test_scales_that_are_found_keep_the_claim(options, n_rows, adjacency):
     def fit(data):
         return clone(model).fit(form(data[0]), data[1])
 
-    measured, few = [], n_rows < 200
+    measured, few = [], n_rows < 200 and not wide
     assert few != (np.ptp(fit((X, y)).feature_scale_) > 0) or options
     for row in ([1e9, -1e12], [-1e300, 1e300], [0.0, 0.0]):
         other, labels = X.copy(), y.copy()

@@ -773,6 +773,7 @@ def counts(name, d=3):
         "sides of targets": MagnitudeSides((TargetValue(),), np.array([0.5])),
         "sides of spreads": MagnitudeSides((TargetDistance(0.3), RowNorm()), np.array([0.5, 1.0])),
         "sides of small entries": MagnitudeSides((SmallEntry(0.5),), np.array([0.5])),
+        "sides of uneven rows": MagnitudeSides((SmallEntry(0.6, of_norm=True),), np.array([0.5])),
         # two thresholds for each number
         "sides of columns": MagnitudeSides(
             (Columns(),), np.linspace(-0.2, 0.1, 2 * d).reshape(2, d)
@@ -791,7 +792,7 @@ def counts(name, d=3):
     }[name]
 
 
-KINDS = ["targets", "spreads", "small entries", "columns", "distances", "a column"]
+KINDS = ["targets", "spreads", "small entries", "uneven rows", "columns", "distances", "a column"]
 MANY = [f"sides of {kind}" for kind in KINDS]
 MANY += [f"cells of {kind}" for kind in ("spreads", "columns", "a column")]
 every_count = pytest.mark.parametrize("name", MANY)
@@ -855,6 +856,9 @@ def test_counts_are_what_the_definition_says(layout):
     sizes = np.where(plain == 0, math.inf, np.abs(plain)).min(axis=1)
     query = counts("sides of small entries")
     assert query.evaluate(admit(as_layout(plain, layout), y[5:])) == (sizes < 0.5).sum() - 295 / 2
+    query = counts("sides of uneven rows")
+    small = (sizes < 0.6 * np.linalg.norm(plain, axis=1)).sum()
+    assert query.evaluate(admit(as_layout(plain, layout), y[5:])) == small - 295 / 2
     plain = np.asarray(X)[5:]
     query = counts("cells of columns")
     found = query.evaluate(rows).reshape(4, N_CELLS)
@@ -1052,6 +1056,24 @@ def test_origins_are_those_of_columns_that_are_away_from_zero():
     assert other.privacy_spent_ == model.privacy_spent_
 
 
+@pytest.mark.parametrize(("away", "wanted"), [(0.0, 0), (3.0, 10)])
+def test_noise_does_not_decide_whether_origins_are_searched(monkeypatch, away, wanted):
+    # .855 of a standard normal column is in two cells, and .994 of one that is so far away
+    plan = plan_scales(1.0, 1e-6, n_rows=8000, adjacency="replace-one", **ALL_SCALES)
+    search, searched = type(plan)._origins, []
+
+    def counted(plan, curator, columns, *args):
+        searched.append(columns.all())
+        return search(plan, curator, columns, *args)
+
+    monkeypatch.setattr(type(plan), "_origins", counted)
+    rng = np.random.default_rng(0)
+    X = away + rng.normal(size=(8000, 40))
+    for seed in range(10):
+        DPLpRegressor(target_scale=1.0, max_iter=2, random_state=seed).fit(X, X[:, 0] - away)
+    assert sum(searched) == len(searched) == wanted
+
+
 @pytest.mark.parametrize("tiny", [1e-60, 1e-100])
 def test_units_are_no_smaller_than_units_may_be(tiny):
     rng = np.random.default_rng(0)
@@ -1070,7 +1092,7 @@ def test_a_common_value_is_no_origin_with_a_spread(n_rows):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     for seed in range(3):
         model = DPLpRegressor(target_scale=1.0, random_state=seed).fit(X, X[:, -1])
-        assert (model.feature_scale_ > 0.05).sum() >= 29
+        assert (model.feature_scale_ > 0.05).sum() >= 28
         # rows are of about the length that units give them
         assert model.data_norm_ < 3 * np.sqrt(31)
 
