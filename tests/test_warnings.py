@@ -272,6 +272,8 @@ def test_a_location_of_several_features_on_its_bound(model):
 def test_columns_that_vary_too_little_beside_their_size():
     rows = pd.DataFrame({"a": 1e7 + RNG.normal(size=5000), "b": RNG.normal(size=5000)})
     rows["c"] = 3.0 + rows["b"]
+    # a constant and a flag that most rows have are no mistakes
+    rows["d"], rows["e"] = 1.0, (RNG.random(5000) < 0.99).astype(float)
     label, target = (rows["b"] > 0).astype(int), rows["b"] + RNG.normal(size=5000)
     for model, y in (
         (DPLogisticRegression(classes=[0, 1], max_iter=2), label),
@@ -281,7 +283,7 @@ def test_columns_that_vary_too_little_beside_their_size():
         category, text = the_warning(model, rows, y)
         assert category is NoisyEstimateWarning
         assert "next to all values of column 'a' of X are equal, or differ too little" in text
-        near = rows - [1e7, 0, 0]
+        near = rows - [1e7, 0, 0, 0, 0]
         assert warned(lambda model=model, y=y, near=near: clone(model).fit(near, y)) == []
     # medians first: units of other columns serve
     assert warned(lambda: DPRidge().fit(rows, target)) == []

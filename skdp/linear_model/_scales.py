@@ -98,6 +98,8 @@ _MU_SHARE, _MOST_WITH_TARGETS = 0.2, (0.3, 0.85)
 _VAGUE = 32.0
 # so far beyond all cells that are seen only half of the null rows takes a quantile
 _BEYOND = 16.0
+# a column that does not vary is named if it is farther from 0 than this
+_FAR_FROM_0 = 1e3
 # labels are doubted if less than that part of the rows is in any column, and nearly the same part
 # in half of the columns, but for those with next to all values in one cell, such as flags
 _THERE, _ALL_ALIKE, _ONE_CELL = 0.7, 0.03, 0.85
@@ -975,7 +977,8 @@ def say_of_flat(doubts, plan, columns):
     # after medians the units of other columns serve
     if columns is None or plan.medians_first:
         return
-    flat = np.flatnonzero(~columns.seen & (columns.center != 0))
+    # what is nearer to 0 may be a flag that most rows have
+    flat = np.flatnonzero(~columns.seen & (np.abs(columns.center) > _FAR_FROM_0))
     if len(flat):
         doubts.noise(
             f"next to all values of column{'s' * (len(flat) > 1)} {doubts.named(flat)} of X are "
