@@ -467,6 +467,17 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
+        "counts of classes: the gradient gets the whole budget", "plan_counts",
+        r"scale_mu=spent, counted=share > 0", "counted=share > 0",
+        "tests/test_class_weight.py",
+    ),
+    Mutant(
+        "first gradient: stated to be a tenth as long", "FirstGradientFit.run",
+        r"ClippedGradient\(np\.zeros\(problem\.shape\), loss, clip\)",
+        "ClippedGradient(np.zeros(problem.shape), loss, clip, slack=-0.9)",
+        "tests/test_class_weight.py",
+    ),
+    Mutant(
         "choice of a kernel: replace-one at the price of zero-out", "RightRows.sensitivity",
         r'1\.0 if adjacency == "zero-out" else 2\.0', "1.0",
         "tests/linear_model/test_kernel_classifier.py",

@@ -7,12 +7,14 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from skdp import DPHingeSVM, DPLogisticRegression, papers, solvers
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning
+from skdp.solvers.link import believed_shares
 
 
 def rare(n_rows=6000, n_classes=2, seed=0):
@@ -117,6 +119,94 @@ def test_counts_that_noise_would_drown_are_not_bought():
         model.fit(X, y)
     assert not any("rows of each class" in r.query for r in model.ledger_.releases)
     assert_array_equal(model.class_weight_, [1.0, 1.0])
+
+
+# -- where noise dominates, counts say where the intercept is ------------------------------------
+
+FAINT = {"epsilon": 0.2, "data_norm": 6.0}
+
+
+def faint(n_classes=2, seed=0):
+    """Return rows of pure noise, and labels of which all but the first are rare."""
+    rng = np.random.default_rng(seed)
+    shares = [1 - 0.05 * (n_classes - 1), *[0.05] * (n_classes - 1)]
+    return rng.normal(size=(400, 20)), rng.choice(n_classes, size=400, p=shares)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_probabilities_of_faint_rows_are_near_the_shares_of_classes(n_classes):
+    losses = []
+    for seed in range(8):
+        X, y = faint(n_classes, seed)
+        model = DPLogisticRegression(**FAINT, classes=range(n_classes), random_state=seed)
+        model.fit(X, y)
+        counts, gradient = model.ledger_.releases
+        assert "rows of each class" in counts.query
+        assert "gradient" in gradient.query
+        assert counts.noise.mu**2 / (counts.noise.mu**2 + gradient.noise.mu**2) < 0.21
+        assert model.privacy_spent_[0] <= FAINT["epsilon"]
+        assert model.n_iter_ == 1
+        losses.append(log_loss(y, model.predict_proba(X), labels=range(n_classes)))
+    q = np.bincount(y) / len(y)
+    # about one half, or an n-th, whatever the shares are, has log n_classes
+    assert np.mean(losses) < 0.4 * np.log(n_classes) - 0.6 * q @ np.log(q) + 0.05
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_faint_rows_have_the_influence_that_is_stated(adjacency):
+    X, y = faint()
+    other, moved = y.copy(), X.copy()
+    other[0] = 1 - y[0] if adjacency == "replace-one" else 7
+    if adjacency == "replace-one":
+        X[0], moved[0] = 3.0 * np.eye(20)[0], 3.0 * np.eye(20)[0]
+    model = DPLogisticRegression(0.1, data_norm=2.0, classes=[0, 1], adjacency=adjacency)
+    result = trace_privacy(model, X, X_neighbour=moved, y=y, y_neighbour=other)
+    assert result.passed
+    counts, gradient = result.releases
+    for release in (counts, gradient):
+        assert 0.99 < release.ratio <= 1
+
+
+def test_faint_balanced_weights_need_no_counts_of_their_own():
+    X, y = faint()
+    model = DPLogisticRegression(**FAINT, classes=[0, 1], class_weight="balanced", random_state=0)
+    model.fit(X, y)
+    assert sum("rows of each class" in r.query for r in model.ledger_.releases) == 1
+    plain = clone(model).set_params(class_weight=None).fit(X, y)
+    assert_allclose(1 / model.class_weight_.sum() * model.class_weight_[::-1].sum(), 1)
+    assert_allclose(model.intercept_, 0, atol=1e-9)
+    assert plain.intercept_ < -0.3
+    assert_array_equal(model.coef_, plain.coef_)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"max_iter": 16},
+        {"C": 1.0},
+        {"coef_bound": 5.0},
+        {"fit_intercept": False},
+        {"solver": "gd"},
+        {"solver": solvers.Accelerated(intercept_scaling=0.5)},
+        {"solver": solvers.Accelerated(clipping_norm=0.5)},
+    ],
+    ids=str,
+)
+def test_what_is_asked_of_steps_is_done_by_steps(kind):
+    X, y = faint()
+    model = DPLogisticRegression(**FAINT, classes=[0, 1], random_state=0).set_params(**kind)
+    assert model.fit(X, y).n_iter_ > 1
+    assert not any("rows of each class" in r.query for r in model.ledger_.releases)
+
+
+def test_believed_shares_are_the_counts_or_equal():
+    for found in ([0.9, 0.1], [0.7, 0.2, 0.06, 0.04]):
+        found = np.array(found)
+        assert_allclose(believed_shares(found, 0.005), found, atol=0.01)
+        assert_allclose(believed_shares(found, 3.0), 1 / len(found), atol=0.03)
+        assert_allclose(believed_shares(found + 0.3, 0.005), believed_shares(found, 0.005))
+        assert believed_shares(10 * found - 5, 0.05).min() > 0
+        assert believed_shares(found, 0.2).sum() == pytest.approx(1)
 
 
 def test_more_than_all_rows_to_one_outvotes_them():

@@ -501,8 +501,9 @@ class PrivateLinearClassifier(
         domain = L2Ball(self.data_norm) if given else EveryRow()
         problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
-        if balanced:
-            counts, problem = plan_counts(problem, plan, len(classes))
+        share = solver.share_of_counts(problem)
+        if balanced or share:
+            counts, problem = plan_counts(problem, plan, len(classes), share)
             plan = plan if counts is None else solver.plan(problem)
         loss = problem.loss
         # rows that are moved, and those without units, get their constant feature later
@@ -563,10 +564,14 @@ class PrivateLinearClassifier(
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
-            weights = weights if counts is None else counts.run(curator)
+            if counts is not None:
+                logs, inverse = counts.run(curator)
+                weights = inverse if balanced else weights
             known = doubts if given or kept else None
             coef, self._link, n_steps = plan.solution(curator, known)
             coef = centered_classes(coef)
+            if problem.counted:
+                coef[:, -1] = logs / problem.intercept
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, : problem.n_features],
@@ -807,12 +812,12 @@ class DPLogisticRegression(SoftmaxClassifierMixin, PrivateLinearClassifier):
     parameters by private data.
 
     The default first releases the sum of the rows and of their products, with sensitivity sqrt(2)
-    (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows accordingly. Then the gradient of a
-    mapped row is clipped to norm c, so that the sum moves by at most c or 2c. T releases with
-    noise of standard deviation ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together
-    [2]_. The squares of the parameters of both parts add up, and their total is the largest that
-    implies (epsilon, delta) [3]_. The user guide has the other mechanisms and solvers
-    (:ref:`linear_model`, :ref:`solvers`), and all proofs.
+    (zero-out) or 3 / sqrt(2) (replace-one), and maps the rows. Then the gradient of a mapped row is
+    clipped to norm c, so that the sum moves by at most c or 2c. T releases with noise of deviation
+    ``sensitivity * sqrt(T) / mu`` are exactly mu-Gaussian-DP together [2]_. Where noise dominates,
+    one gradient and :ref:`counts of classes <first-gradient>` are released. Squares of the
+    parameters of all parts add up, and their total is the largest that implies (epsilon, delta)
+    [3]_. All proofs, and other mechanisms: :ref:`linear_model` and :ref:`solvers`.
 
     References
     ----------

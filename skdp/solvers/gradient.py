@@ -69,6 +69,8 @@ class FullGradient(Solver):
         plan : Fit
             The plan. For plain steps and a loss with kinks, the step rule has a proved bound.
         """
+        if problem.counted:
+            return FirstGradientFit(problem)
         kinks = math.isinf(problem.loss.smoothness)
         if not self.accelerated and kinks and self.step_size is None:
             steps = plan_subgradient(
@@ -125,6 +127,10 @@ class Accelerated(FullGradient):
     Step t starts at ``w_t + t/(t+3) (w_t - w_{t-1})`` and follows the released gradient there. The
     later iterates are averaged. The number of steps does not depend on the data.
 
+    Where noise dominates, a fit of classes with default parameters takes one gradient at 0, and the
+    intercept follows from noisy counts of the classes, for at most a fifth of the squared budget
+    (:ref:`how <first-gradient>`).
+
     References
     ----------
     .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization:
@@ -146,6 +152,29 @@ class Accelerated(FullGradient):
 
     word = "accelerated"
     accelerated = True
+
+    def share_of_counts(self, problem: Any) -> float:
+        """Return the part of the squared budget for counts of the classes, where noise dominates.
+
+        Parameters
+        ----------
+        problem : Problem
+            Public facts of a classifier.
+
+        Returns
+        -------
+        share : float
+            At most a fifth; 0 where steps are taken.
+        """
+        own = self.clipping_norm, self.step_size, self.intercept_scaling
+        given = any(one is not None for one in (*own, problem.max_iter, problem.radius))
+        classes = isinstance(problem.loss, LogisticLoss | SoftmaxLoss) and problem.delta > 0
+        if given or problem.penalty or not (problem.intercept and classes):
+            return 0.0
+        along = problem.ratio * math.sqrt(problem.size)
+        if problem.ratio >= HEARD or along >= _FEW_DIRECTIONS:
+            return 0.0
+        return min(_COUNTED, (_SURE_COUNTS / along) ** 2)
 
 
 class GD(FullGradient):
@@ -236,6 +265,8 @@ _LARGEST_COEF = 1e100
 #: more steps bring no accuracy that could be measured
 MOST_STEPS = 500
 
+# clipping norm where noise dominates, as a share of the longest gradient
+_LEAST_SHARE = 0.25
 # With more features than rows: steps, clipping norm (share of the longest gradient), and
 # noise of a prediction.
 _WIDE_STEPS, _WIDE_SHARE, _WIDE_NOISE = 64.0, 0.15, 0.4
@@ -249,6 +280,11 @@ _LOUDEST, _LOUDEST_OF_MORE = (2.0, 1 / 3), (0.5, 0.5)
 HEARD = 3.0
 #: constant feature for the intercept, in units of the longest row
 DEFAULT_INTERCEPT = 0.1
+
+# where one gradient at 0 is taken for all steps: largest ratio M; part of the squared budget for
+# counts of classes, and M from which less is enough; deviation that noise gives the score of the
+# longest row, per N / (1 + N)
+_FEW_DIRECTIONS, _COUNTED, _SURE_COUNTS, _FAINT = 25.0, 0.2, 10.0, 0.6
 
 
 @dataclass(frozen=True)
@@ -360,7 +396,8 @@ def plan_gradient(
     if clip is None:
         # clipping harder lowers the noise in proportion and biases the direction a
         # little: worth it while noise dominates
-        share = min(1.0, max(_WIDE_SHARE if wide else 0.25, 0.025 * math.sqrt(ratio)))
+        least = _WIDE_SHARE if wide else _LEAST_SHARE
+        share = min(1.0, max(least, 0.025 * math.sqrt(ratio)))
         clip = share * loss.lipschitz * row_norm
     adaptive = step_size is None
     if adaptive:
@@ -544,6 +581,28 @@ class GradientFit(Fit):
         # nearly all gradients are clipped; with more classes, to undo that helped some tables and
         # hurt others
         return (coef, longest / clip) if two and ratio < HEARD else coef
+
+
+@dataclass(frozen=True)
+class FirstGradientFit(Fit):
+    """One noisy gradient at 0, where noise dominates; the intercept follows from counts.
+
+    All iterates of many steps would be close to 0, or noise: one gradient for the whole budget is
+    the mean of their gradients, without the weights of an average.
+    """
+
+    n_iter = 1
+    full_batches = True
+
+    def run(self, curator):
+        """Release the gradient at 0, and step along it until noise has a known deviation."""
+        problem, loss = self.problem, self.problem.pointwise
+        clip = _LEAST_SHARE * loss.lipschitz * problem.row_norm
+        query = ClippedGradient(np.zeros(problem.shape), loss, clip)
+        released = curator.release(query, GaussianMechanism(problem.mu))
+        noise = problem.moved_rows * clip / problem.mu * problem.row_norm
+        wanted = _FAINT * problem.ratio / (1 + problem.ratio)
+        return -wanted / noise * released.reshape(problem.shape)
 
 
 @dataclass(frozen=True)

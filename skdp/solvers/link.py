@@ -151,6 +151,43 @@ def believed(plan, coef, seen):
     return np.append(kept * coef[:d], center / constant)
 
 
+# Shares of classes from counts alone. Prior probability that classes are about equally frequent:
+# where they are, a noisy intercept costs decisions
+_EQUAL_COUNTED = 0.85
+
+
+def believed_shares(found, noise):
+    """Return posterior means of the shares of classes, which are positive and add up to 1.
+
+    Parameters
+    ----------
+    found : ndarray of shape (n_classes,)
+        Released shares, with noise.
+    noise : float
+        Standard deviation of the noise of each.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_classes,)
+        All classes are about equally frequent, or odds of each are as for `believed`. Shares are
+        taken for independent but for this, and for their sum.
+    """
+    n_classes = len(found)
+    shares = expit(_CENTERS - math.log(n_classes - 1))
+    # the sum is known, and takes its part of the noise
+    found = found + (1 - found.sum()) / n_classes
+    squares = (found[:, None] - shares) ** 2 / (noise**2 * (1 - 1 / n_classes))
+    likely = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
+    equal, other = np.exp(-((_CENTERS / _EQUALLY) ** 2) / 2), np.exp(-np.abs(_CENTERS) / 2)
+    priors = np.array([equal / equal.sum(), other / other.sum()])
+    evidence = likely @ priors.T
+    # two classes have one share
+    bits = np.log(evidence[: n_classes if n_classes > 2 else 1])
+    is_equal = expit(logit(_EQUAL_COUNTED) + np.sum(bits[:, 0] - bits[:, 1]))
+    means = (likely * shares) @ priors.T / evidence @ [is_equal, 1 - is_equal]
+    return means / means.sum()
+
+
 def _posterior(off, prior):
     """Return the probabilities of grid points at the given numbers of standard deviations."""
     squares = off**2

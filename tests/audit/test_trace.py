@@ -34,6 +34,7 @@ from skdp.local import optimal_privunit
 from skdp.privacy import GaussianMechanism, Law, PrivacyBudget, Sampling
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.samplers import make_bits
+from skdp.solvers import Accelerated
 from tests import _audit
 from tests.test_common import ALL, NAMES
 
@@ -246,8 +247,16 @@ def test_built_in_pairs_show_all_gradients_of_the_hinge(solver):
     assert 0.92 < result.share <= 1
 
 
-def test_two_directions_show_moments_and_gradients_at_their_bounds():
-    result = built_in(DEFAULT)
+def test_few_rows_show_counts_and_one_gradient_at_their_bounds():
+    counts, gradient = built_in(DEFAULT).releases
+    assert "rows of each class" in counts.query
+    assert min(counts.ratio, gradient.ratio) > 0.9999
+
+
+def test_two_directions_show_moments_and_gradients_at_their_bounds(monkeypatch):
+    # few rows would show as much, with two releases
+    monkeypatch.setattr(Accelerated, "share_of_counts", lambda self, problem: 0.0)
+    result = trace_privacy(DEFAULT)
     assert result.pair == "one row among many, two directions"
     norm, moments, *gradients = result.releases
     assert "that is not 0" in norm.query
