@@ -284,7 +284,7 @@ DEFAULT_INTERCEPT = 0.1
 # where one gradient at 0 is taken for all steps: largest ratio M; part of the squared budget for
 # counts of classes, and M from which less is enough; deviation that noise gives the score of the
 # longest row, per N / (1 + N)
-_FEW_DIRECTIONS, _COUNTED, _SURE_COUNTS, _FAINT = 15.0, 0.2, 10.0, 0.6
+_FEW_DIRECTIONS, _COUNTED, _SURE_COUNTS, _FAINT = 12.0, 0.2, 10.0, 0.6
 
 
 @dataclass(frozen=True)
