@@ -566,6 +566,8 @@ def test_units_of_columns_may_be_far_apart():
         (DPPCA(n_components=5), "n_components must be at most the number of features, 4; got 5"),
         (DPCovariance(bounds=(1, -1)), "bounds"),
         (DPCovariance(bounds=(0, 1), assume_centered=True), "symmetric around 0"),
+        (DPCovariance(bounds=(-1e160, 1e160)), "half the width of bounds of a column"),
+        (DPPCA(bounds=(0, 1e-300)), "half the width of bounds of a column"),
         (DPCovariance(data_norm=-1.0), "data_norm"),
         (DPPCA(n_components=1.5), "n_components"),
         (DPPCA(n_components=0), "n_components"),

@@ -409,6 +409,9 @@ class CovarianceEstimator(MomentEstimator):
                     "bounds must be symmetric around 0 with assume_centered=True; "
                     f"got {self.bounds!r}."
                 )
+            for half in (box.half_width.min(), box.half_width.max()):
+                # products of larger or smaller ones are no floats
+                check_radius(float(half), "half the width of bounds of a column")
             units = ColumnUnits(box.center, box.half_width, math.sqrt(n_features))
             return (units, partial(boxed, box=box)), everywhere
         if self.data_norm is None:
