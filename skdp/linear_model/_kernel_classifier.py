@@ -519,8 +519,7 @@ class KernelMixin:
     def _sizes(self, problem, n_features):
         """Return the kernels that are tried and the numbers of features of a row, 0 for no map."""
         plan = self._trial(problem, n_features)
-        public = self._untried(problem) if self.kernel == "auto" else self.kernel
-        kernels = _TRIED if plan else (public,)
+        kernels = _TRIED if plan else ("additive" if self.kernel == "auto" else self.kernel,)
         return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in kernels}
 
     def _trial(self, problem, n_features):
@@ -528,10 +527,6 @@ class KernelMixin:
         plan = plan_trial(problem) if self.kernel == "auto" else None
         # where noise hides all bends there is nothing to look for
         return plan if plan and self._n_mapped(problem, n_features, "additive") else None
-
-    def _untried(self, problem):
-        """Return the kernel of "auto" where public numbers decide."""
-        return "additive"
 
     def _n_mapped(self, problem, n_features, kernel):
         """Return the number of features of a mapped row, by public numbers; 0 for no map."""

@@ -26,7 +26,6 @@ from skdp.linear_model._kernel_classifier import (
     LeftOver,
     bent_rows,
     features_twin,
-    signal_of,
 )
 from skdp.linear_model._lp_regressor import (
     EXPECTED_SHIFT,
@@ -41,9 +40,6 @@ from skdp.preprocessing._public import check_gamma
 _LINES = 0.7
 # below this signal only a linear model is above the noise: a bent one has the columns as well
 _STRAIGHTER = 20.0
-# below this signal no unit of even one column is found: in the units of the data one that is far
-# out hides the others, and waves of a row are bounded
-_NO_UNITS = 28.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +110,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
         these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
-        too little signal for a choice, it is "additive", at no price, and "rbf" if not even units
-        of columns can be found.
+        too little signal for a choice, it is "additive", at no price.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -194,8 +189,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     ones than 6 are scaled down with their targets.
 
     Knots, frequencies and their numbers are those of `DPKernelClassifier`, but for "linear" below
-    a signal of 20 of a column; with "auto", and without `bounds` and `n_knots`, "rbf" below one of
-    28 of all rows. The columns are features too, with 0.7 of the norm, so a linear part costs few
+    a signal of 20. The columns are features too, with 0.7 of the norm, so a linear part costs few
     coefficients, and continues beyond the outer knots.
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
@@ -320,10 +314,6 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
             n_columns=n_features if self.bounds is None else 0,
             medians_first=True,
         )
-
-    def _untried(self, problem):
-        rough = self.bounds is None and self.n_knots is None and signal_of(problem) < _NO_UNITS
-        return "rbf" if rough else super()._untried(problem)
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         check_gamma(self.gamma)

@@ -77,22 +77,6 @@ def test_numbers_of_knots_and_waves_follow_from_public_numbers():
     assert chosen(4000, 3) == (model().fit(-5 * X**3, PRODUCT).n_knots_, None)
 
 
-def test_waves_are_chosen_where_no_column_has_a_unit():
-    # ten dollars and a million: without units the one hides the other, and lies far out
-    rows, given = Z[:900] * [10.0, 1e6, 1.0], {"epsilon": 0.1}
-    chosen, waves = (
-        model(kernel=kernel, **given).fit(rows, CURVE[:900]) for kernel in ("auto", "rbf")
-    )
-    assert chosen.kernel_ == "rbf"
-    np.testing.assert_array_equal(chosen.coef_, waves.coef_)
-    assert chosen.privacy_spent_ == waves.privacy_spent_
-    # bounds are units, knots are a wish, and with a larger budget units are found
-    public = model(kernel="auto", bounds=(-1e7, 1e7), **given).fit(rows, CURVE[:900])
-    asked = model(kernel="auto", n_knots=4, **given).fit(rows, CURVE[:900])
-    more = model(kernel="auto", epsilon=0.35).fit(rows, CURVE[:900])
-    assert (public.kernel_, asked.kernel_, more.kernel_) == ("linear", "additive", "additive")
-
-
 def test_a_small_column_among_many_of_one_unit_has_its_own():
     rng = np.random.default_rng(0)
     # answers of yes and no, rare ones among them, and a ratio that all depends on
