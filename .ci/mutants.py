@@ -560,9 +560,9 @@ MUTANTS = [
         "tests/test_moments.py",
     ),
     Mutant(
-        "a look of a ridge: it has no noise", "DPRidge._is_nearer",
-        r"\(gain,\) = setting\.curator\.release\(.*\)",
-        "(gain,) = query.evaluate(setting.curator._admitted(None))",
+        "a look at entries far out: it has no noise", "TailPlan.is_nearer",
+        r"\(gain,\) = curator\.release\(.*\)",
+        "(gain,) = query.evaluate(curator._admitted(None))",
         "tests/test_moments.py",
     ),
     Mutant(

@@ -380,10 +380,14 @@ class TailPlan:
         coef = np.append(coef[:d] / units.radius, units.intercept * coef[d:].sum())
         query = NearerRows(maps, (coef, coef), 1.0, units.center, units.scale)
         curator.map_rows(attrgetter("kept"))
-        (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
-        noise = curator.ledger.releases[-1].noise.scale
         # tails are kept in the model only where they matter
-        return dropped if gain > _AGAINST * noise else replace(columns, tail=StandardColumns.tail)
+        nearer = self.is_nearer(curator, query)
+        return dropped if nearer else replace(columns, tail=StandardColumns.tail)
+
+    def is_nearer(self, curator, query):
+        """Release a comparison, `NearerRows`; return whether the second model is much nearer."""
+        (gain,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        return gain > _AGAINST * curator.ledger.releases[-1].noise.scale
 
 
 def plan_tail(scales, epsilon, delta, adjacency):

@@ -48,7 +48,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
-from skdp.linear_model._lp_regressor import _AGAINST, NearerRows, plan_tail
+from skdp.linear_model._lp_regressor import NearerRows, TailPlan, plan_tail
 from skdp.linear_model._scales import LARGEST, plan_scales
 from skdp.moments._products import (
     CONSTANT,
@@ -68,7 +68,6 @@ from skdp.moments._products import (
 from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.errors import level_of_caller
-from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
@@ -814,8 +813,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         most = StandardColumns.farthest
         maps = tuple(CutEntries(np.append(one.reach, most)) for one in (far, near))
         query = NearerRows(maps, (coef, coef), 1.0, 0.0, 1.0)
-        (gain,) = setting.curator.release(query, GaussianMechanism(setting.plan.look / (1 + 1e-9)))
-        return gain > _AGAINST * setting.curator.ledger.releases[-1].noise.scale
+        return TailPlan(setting.plan.look).is_nearer(setting.curator, query)
 
     def _lengths(self, n_features, n_targets, price, shape):
         """Return `plan_lengths` of a price for the products."""
