@@ -49,7 +49,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._lp_regressor import NearerRows, TailPlan, plan_tail
-from skdp.linear_model._scales import LARGEST, plan_scales
+from skdp.linear_model._scales import LARGEST, plan_scales, say_of_unit
 from skdp.moments._products import (
     CONSTANT,
     ColumnUnits,
@@ -916,14 +916,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     def _say_of_units(self, equations, doubts):
         """Take note of units that do not fit the rows, by public and released numbers alone."""
         length = self.feature_scale_[:1] * math.sqrt(equations.n_features)
-        units = {
-            "data_norm": (self.data_norm, length),
-            "target_scale": (self.target_scale, self.target_scale_),
-        }
-        for name, (given, taken) in units.items():
-            if given is not None and not np.allclose(taken / given, 1.0):
-                numbers = ", ".join(f"{one:.3g}" for one in taken[:3])
-                doubts.noise(f"{name}={given!r} is far from what was found; {numbers} was taken.")
+        say_of_unit(doubts, "data_norm", self.data_norm, length)
+        say_of_unit(doubts, "target_scale", self.target_scale, self.target_scale_)
         share, error = np.array([equations.products[-1, -1], equations.noise]) / CONSTANT**2
         is_known = self.data_norm is not None and self.target_scale is not None
         if is_known and self.max_weight is None and share + 3 * error < _COUNTED:
