@@ -839,11 +839,11 @@ class DPLpRegressor(PrivateLinearRegressor):
         is used only where columns are not standardised: with fewer rows, CSR rows, and at delta 0.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but a usual size,
-        which about a quarter of the targets exceed. A value ten times too large loses .1 of R2 or
-        more; with one a hundred times too large the model is worse than the mean. If targets are
-        far from 0, subtract a public guess of the median. None finds the median privately (with
-        `fit_intercept`), and a distance from it that about a quarter exceed; this is better than a
-        loose bound.
+        which about a quarter of the targets exceed. With the default solver, a number for `p`, and
+        neither penalty, bound nor clip, at most .01 of the squared budget looks at the size of the
+        targets if rows are enough for that, and a unit more than twice too large, or four times too
+        small, is brought near it, with a warning. None finds the median privately (with
+        `fit_intercept`), and a distance from it that about a quarter exceed.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output" and "phased" need a penalty for privacy, and choose one if it is 0. They

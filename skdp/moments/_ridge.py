@@ -578,9 +578,10 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     The guide has the coverage that was measured. Given units that are far too small cut most rows,
     and intervals miss the truth: the released sum of the constants tells, and there is a warning.
     If one of the two units is given and columns are searched, it is brought to within a factor of
-    two, or four if it is larger, of the spreads that are found, with a warning. Of new targets `predict` has a standard
-    deviation: of the residuals nothing is released but one variance, in which long rows count less.
-    It says nothing of their law, nor whether they are wider in one place than in another.
+    two, or four if it is larger, of the spreads that are found, with a warning. Of new targets
+    `predict` has a standard deviation: of the residuals nothing is released but one variance, in
+    which long rows count less. It says nothing of their law, nor whether they are wider in one
+    place than in another.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
     matrices of n_features squared. More than 8,192 features and targets are refused.
