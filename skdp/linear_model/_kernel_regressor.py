@@ -121,8 +121,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     n_components : int, default=None
         Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
-        Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
-        columns.
+        Public bounds of the columns, as in `BoundedScaler`: entries beyond them count as those at
+        them. None searches origins and units of the columns.
     target_scale : float, default=None
         Public unit of the targets, around 0, in [1e-50, 1e50]: not a bound, but the usual size of a
         target, and brought near it, as in `DPLpRegressor`. None finds the median, and a usual

@@ -107,6 +107,19 @@ def test_maps_are_free_and_public_units_save_the_search(kernel):
     assert (known.target_center_, known.target_scale_) == (0.0, 30.0)
 
 
+@pytest.mark.parametrize("kernel", ["auto", "linear", "additive", "rbf"])
+def test_entries_beyond_public_bounds_count_as_those_at_them(kernel):
+    given = {"kernel": kernel, "bounds": (0.0, 1.0), "target_scale": 30.0, "random_state": 0}
+    rows, y = X[:1500] + 2.0, CURVE[:1500] - 130
+    fitted, cut = (model(**given).fit(one, y) for one in (rows, np.clip(rows, 0.0, 1.0)))
+    np.testing.assert_allclose(fitted.coef_, cut.coef_, rtol=1e-9)
+    np.testing.assert_allclose(
+        fitted.predict(rows), cut.predict(np.clip(rows, 0.0, 1.0)), rtol=1e-9
+    )
+    # far rows were scaled down in the fit, and predicted as far: R2 was below -100
+    assert fitted.score(rows, y) > -0.5
+
+
 @pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "rbf"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
