@@ -111,9 +111,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
         these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
-        too little signal for a choice, it is "additive", at no price; but if there
-        are too few rows to find units of columns, a count for at most 3 % of the squared budget
-        tells whether they are alike, and "rbf" is for those that are not.
+        too little signal for a choice, it is "additive", at no price, or for at most 3 % "rbf",
+        where rows are too few to find units of columns that are unlike.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -197,7 +196,11 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
     lines are clipped to a unit of the targets. If "rbf" is tried, the reduction of the squares of
-    residuals is released, with at most 1 per row, in that unit. Figures are in the user guide
+    residuals is released, with at most 1 per row, in that unit. Without a choice, and with too few
+    rows to find units of columns, a count tells whether these are alike: rows with an entry, other
+    than 0, below a quarter of what d columns that are alike would leave for the smallest. If more
+    than half of the rows have one, it is "rbf": a column that is far out hides the others from
+    straight lines, and waves of a row are bounded. Figures are in the user guide
     (:ref:`kernel-regressor`).
 
     References
@@ -319,7 +322,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         )
 
     def _alike(self, problem, n_features):
-        """Return the check of columns without units that are no features; None for none."""
+        """Return the check whether columns without units are alike; None for none."""
         straight = replace(problem, n_features=n_features)
         # with more signal a released geometry makes up for units
         if self.kernel != "auto" or self.bounds is not None or straight.ratio >= HEARD_TARGETS:
@@ -350,7 +353,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         d = self.n_features_in_
         sizes, check = self._sizes(problem, d), self._alike(problem, d)
         if check is not None:
-            # one that is far out hides the others, and waves of a row are bounded; a plan has these
+            # a plan has the most coefficients
             kernel = "linear" if check.run(curator) and not problem.is_made_up else "rbf"
             sizes = {kernel: sizes[kernel]}
             problem = replace(problem, scale_mu=math.hypot(problem.scale_mu, check.mu))
