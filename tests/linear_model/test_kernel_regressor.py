@@ -170,9 +170,8 @@ def test_waves_make_up_for_units_that_are_not_searched():
         assert 0.999 * 0.044 < fitted.privacy_spent_[0] <= 0.044
         assert np.ptp(fitted.feature_scale_) == 0
     # a plan has the releases of a fit, with waves
-    planned, made = (
-        [r.query for r in ledger.releases] for ledger in (asked.plan(4000, 6).ledger, fitted.ledger_)
-    )
+    ledgers = asked.plan(4000, 6).ledger, fitted.ledger_
+    planned, made = ([r.query for r in ledger.releases] for ledger in ledgers)
     assert planned == made
     # neither with less signal, nor with units of columns, nor for one of them, nor where it is said
     for given, rows in (
