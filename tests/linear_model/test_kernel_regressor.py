@@ -170,6 +170,50 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
     assert lines[0] == lines[1]
 
 
+def test_waves_make_up_for_units_that_are_not_searched():
+    y, small = Z[:, 0] + Z[:, 2], "norms that is not 0"
+    # a signal of 25: by a count, for 8 ranks of it, at most .03 of the squared budget
+    asked = DPKernelRegressor(0.044, random_state=0)
+    unlike, alike = (np.hstack([rows, rows[::-1]]) for rows in (X, Z))
+    for rows, kernel in ((unlike, "rbf"), (alike, "linear")):
+        fitted = clone(asked).fit(rows, y)
+        (line,) = [r for r in fitted.ledger_.releases if small in r.query]
+        assert fitted.kernel_ == kernel
+        assert line.noise.scale == pytest.approx(4000 / 8, rel=2e-3)
+        assert (4000 / line.noise.scale) ** 2 < 0.03 * (4000 * gdp_mu(0.044, 1e-6)) ** 2
+        assert 0.999 * 0.044 < fitted.privacy_spent_[0] <= 0.044
+        assert np.ptp(fitted.feature_scale_) == 0
+    # a plan has the releases of a fit, with waves
+    ledgers = asked.plan(4000, 6).ledger, fitted.ledger_
+    planned, made = ([r.query for r in ledger.releases] for ledger in ledgers)
+    assert planned == made
+    # neither with less signal, nor with units of columns, nor for one of them, nor where it is said
+    for given, rows in (
+        ({"epsilon": 0.03}, unlike),
+        ({"epsilon": 0.1}, unlike),
+        ({}, unlike[:, :1]),
+        ({"kernel": "linear"}, unlike),
+        ({"n_knots": 3}, unlike),
+        ({"bounds": (-4e4, 4e4)}, unlike),
+    ):
+        fitted = clone(asked).set_params(**given).fit(rows, y)
+        assert not any(small in r.query for r in fitted.ledger_.releases)
+
+
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_a_count_of_small_entries_is_part_of_the_claim(adjacency):
+    rows = 0.1 * RNG.normal(size=(60, 6)) * [1.0, 1e3, 1.0, 1.0, 1.0, 1.0]
+    other = rows.copy()
+    rows[7] = 1.0, 1e-3, 1.0, 1.0, 1.0, 1.0
+    other[7] = np.nan if adjacency == "zero-out" else 1.0
+    asked = DPKernelRegressor(2.0 if adjacency == "zero-out" else 4.0, adjacency=adjacency)
+    found = trace_privacy(asked, X=rows, X_neighbour=other, y=np.arange(60) % 2 - 0.5)
+    assert found.passed
+    assert 0.05 < found.share <= 1
+    assert any("norms that is not 0" in r.query for r in found.releases)
+
+
 def nearer(rows, target, weight=None, null=()):
     """Return what the query says of rows, beside the sum by its definition."""
     rng = np.random.default_rng(3)
