@@ -1151,6 +1151,13 @@ def _bagged(holder: Any) -> str | None:
     return None
 
 
+def _one_for_each(holder: Any) -> str | None:
+    # without a row that has a label, or one that has it not, there is no fit
+    labels = "which labels some rows have and others have not: only these are fitted. Use "
+    labels += "MultiOutputClassifier, and classes=(0, 1) in what it fits"
+    return labels if getattr(holder, "multilabel_", False) else None
+
+
 def _boosted(holder: Any) -> str | None:
     return "what it learned from the errors of its members: how often rows are drawn, and weights"
 
@@ -1166,8 +1173,8 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
     **dict.fromkeys(
         [
             "FixedThresholdClassifier", "FrozenEstimator", "MultiOutputClassifier",
-            "MultiOutputRegressor", "OneVsRestClassifier", "OutputCodeClassifier",
-            "TransformedTargetRegressor", "VotingClassifier", "VotingRegressor",
+            "MultiOutputRegressor", "OutputCodeClassifier", "TransformedTargetRegressor",
+            "VotingClassifier", "VotingRegressor",
         ],
         _nothing,
     ),
@@ -1178,6 +1185,7 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
     "CalibratedClassifierCV": lambda _: "what calibrates it, learned from exact scores of rows",
     "ClassifierChain": _on_folds,
     "RegressorChain": _on_folds,
+    "OneVsRestClassifier": _one_for_each,
     "OneVsOneClassifier": lambda _: "the number of rows of every pair of classes",
     "RFE": lambda _: "the fits of its earlier rounds, which it did not keep",
     "RFECV": lambda _: "fits that it did not keep, and the choice among them by exact scores",
