@@ -16,6 +16,7 @@ from skdp import (
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
+    DPStandardScaler,
     NormClipper,
     privacy_card,
     privacy_spent,
@@ -100,6 +101,18 @@ def test_another_function_is_an_assumption(name):
     assert spent.uncovered == ()
     # numpy's own functions of single entries need not be trusted
     assert len(spent.ledger.assumptions) == (name != "logarithm")
+
+
+@pytest.mark.parametrize("scaler", [DPStandardScaler(), StandardScaler()], ids=["private", "exact"])
+def test_a_method_that_fits_is_not_covered(scaler):
+    step = FunctionTransformer(scaler.fit_transform)
+    (item,) = privacy_spent(make_pipeline(step, DPMean(data_norm=1.0)).fit(X)).uncovered
+    assert "fit_transform" in item.text
+    with pytest.raises(ValueError, match="which mixes rows"):
+        DPMean(data_norm=1.0).fit(stream_arrays(X).map(scaler.fit_transform))
+    # one that does not is known
+    step = FunctionTransformer(NormClipper().fit(X).transform)
+    assert not privacy_spent(make_pipeline(step, DPMean(data_norm=1.0)).fit(X)).uncovered
 
 
 def test_the_assumption_is_on_ledger_and_card_in_the_words_of_the_user():

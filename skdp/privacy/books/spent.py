@@ -89,7 +89,7 @@ class NotCovered:
         name = name_of(step, part) if name is None else name
         if (function := own_function(part)) is not None:
             return cls("step", step, mixing(function, name))
-        if hasattr(part, "fit_resample"):
+        if multiplies_rows(part):
             text = (
                 f"{name}, which resampled the rows: one row may count any number of times, and "
                 "which ones are drawn may depend on all rows"
@@ -1037,7 +1037,7 @@ def has_attributes(estimator: Any) -> bool:
 
 def _was_fitted(step: Any) -> bool:
     """Return whether a step of a fitted pipeline was fitted; a sampler may keep nothing."""
-    return hasattr(step, "fit_resample") or has_attributes(step)
+    return multiplies_rows(step) or has_attributes(step)
 
 
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
@@ -1269,6 +1269,12 @@ def assumptions_of(step: Any, where: str) -> tuple[str, ...]:
     return () if is_known(function) else (assumption_about(function, where),)
 
 
+def multiplies_rows(step: Any) -> bool:
+    """Return whether a step hands on other rows, or more of them, than there are people."""
+    # a PatchExtractor makes many rows of an image
+    return hasattr(step, "fit_resample") or "PatchExtractor" in sklearn_bases(step)
+
+
 def _holds_an_estimator(step: Any) -> bool:
     return any(hasattr(value, "fit") for value in getattr(step, "__dict__", {}).values())
 
@@ -1289,7 +1295,7 @@ def learns_nothing(step: Any) -> bool:
         FunctionTransformer learns nothing unless its function visibly mixes rows; that it does
         not is assumed besides.
     """
-    if hasattr(step, "fit_resample"):
+    if multiplies_rows(step):
         return False
     if own_function(step) is not None:
         return not _mixes(step)
