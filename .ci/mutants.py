@@ -334,13 +334,18 @@ MUTANTS = [
         "tests/streams/test_linear.py",
     ),
     Mutant(
+        "a secret number of rows is an attribute of a fit that releases nothing",
+        "DPStandardScaler.fit", r'1 if self\.adjacency == "add-remove" else n_rows', "n_rows",
+        "tests/test_counted.py",
+    ),
+    Mutant(
         "streams: a chunk with text makes text of the labels of others", "in_one",
         r"wide = len\(kinds\) > 1", "wide = False",
         "tests/test_strange_labels.py",
     ),
     Mutant(
         "streams: a chunk of floats makes floats of large labels of others", "in_one",
-        r"wide = len\(kinds & .*", "wide = False",
+        r"wide = len\(kinds &", "wide = False and len(kinds &",
         "tests/test_strange_labels.py",
     ),
     Mutant(
