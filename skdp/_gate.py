@@ -287,7 +287,7 @@ def open_gate(
         unit=unit,
     )
     for name in ("ledger_", "privacy_spent_"):
-        # of an earlier fit: if this one ends midway, attributes may be of both, and no total is true
+        # of an earlier fit: if this one ends midway, attributes may be of both
         vars(estimator).pop(name, None)
     if progress is not None:
         facts = (epsilon, adjacency) if hidden is None else (hidden.epsilon, hidden.adjacency)

@@ -206,7 +206,7 @@ def in_one(parts):
 
 
 def _have_floats(whole):
-    return -(2**53) <= whole.min(initial=0) and whole.max(initial=0) <= 2**53
+    return whole.min(initial=0) >= -(2**53) and whole.max(initial=0) <= 2**53
 
 
 # Tables and record batches of Arrow as arrays of numpy; pyarrow is imported when one is met.

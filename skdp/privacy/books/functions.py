@@ -140,7 +140,10 @@ def is_known(function: Any) -> bool:
         return False
     while isinstance(function, partial):
         function = function.func
-    if function is None or (isinstance(function, np.ufunc) and function.signature is None):
+    if isinstance(function, np.ufunc):
+        # frompyfunc makes one of any function: it knows objects alone, which those of numpy do not
+        return function.signature is None and not set("".join(function.types)) <= set("O->")
+    if function is None:
         return True
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or type(function).__module__
