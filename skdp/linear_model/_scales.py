@@ -940,8 +940,8 @@ def say_of_far(doubts, found, scale, columns, absent=False):
         That of the targets; 1 if it was given. None for labels.
     columns : StandardColumns or None
         Origins and units of columns; None if they stayed as they are.
-    absent : bool, default=False
-        Whether many rows seem to be null.
+    absent : bool or None, default=False
+        Whether many rows seem to be null. None: they are counted, and told of there.
     """
     what = ["y"] if scale is not None and scale >= _END else []
     longest = _END if columns is None else float(np.linalg.norm(columns.reach))
@@ -958,7 +958,7 @@ def say_of_far(doubts, found, scale, columns, absent=False):
             f"{LARGEST:.0e}: larger numbers are not distinguished, and may hide other columns. "
             "Divide by a public number, or drop the column."
         )
-    if scale is None and not len(far) and (absent or found > longest):
+    if scale is None and not len(far) and absent is not None and (absent or found > longest):
         # no row is so long, but a null row counts as half a row beyond any norm, and in no column
         doubts.noise(
             "many rows seem to have a label outside classes, and contribute nothing. Compare "
