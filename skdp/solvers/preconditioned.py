@@ -65,13 +65,13 @@ class Preconditioned(Solver):
     with the default of the other solvers.
 
     One release has the sums of x and x x', or of x and its squares with more than 1,000 columns
-    (128 for CSR rows). Directions of the estimated covariance that may be noise are dropped. A row
-    is mapped to ``A (x - m)``, with the estimated mean m, and A a power of the estimated
-    covariance between -1/4 (little signal) and -1/2. The gradient of the mapped row is clipped,
-    and 40 accelerated steps follow noisy sums of these gradients. For a loss with kinks the steps
-    are plain; the noise determines their length, and released gradients may shorten them. The
-    later half of the iterates is averaged. In the moments of a regression, rows longer than 2
-    `data_norm_` are clipped to that length.
+    (128 for CSR rows); for classes also the number of rows with a known label. Directions of the
+    estimated covariance that may be noise are dropped. A row is mapped to ``A (x - m)``, with the
+    estimated mean m, and A a power of the estimated covariance between -1/4 (little signal) and
+    -1/2. The gradient of the mapped row is clipped, and 40 accelerated steps follow noisy sums of
+    these gradients. For a loss with kinks the steps are plain; the noise determines their length,
+    and released gradients may shorten them. The later half of the iterates is averaged. In the
+    moments of a regression, rows longer than 2 `data_norm_` are clipped to that length.
 
     If only squares were released, the coefficients of logistic regression are multiplied by one
     number at the end, computed from the known noise of the steps. Then that noise has a standard
