@@ -186,7 +186,8 @@ def test_a_row_beside_a_null_row_keeps_the_sensitivity(full, adjacency, counted)
     query = SecondMoments(2, full, counted=counted)
     X = 7 * np.eye(2)[[0]]
     one, other = (
-        query.evaluate(admitted(Rows(X, np.zeros(1, int), np.array([null])))) for null in (False, True)
+        query.evaluate(admitted(Rows(X, np.zeros(1, int), np.array([null]))))
+        for null in (False, True)
     )
     assert not other.any()
     reached, stated = np.linalg.norm(one), query.sensitivity(adjacency, 1).l2

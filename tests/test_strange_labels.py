@@ -225,7 +225,10 @@ def test_a_class_of_another_name_is_doubted():
     third = np.digitize(rows[:, 0], [-0.4, 0.4])
     for found, classes in ((labels, [-1, 1]), (labels, [1, 2]), (third, [0, 1])):
         for model in (DPLogisticRegression(classes=classes), DPHingeSVM(classes=classes)):
-            with pytest.warns(NoisyEstimateWarning, match=r"about \d+% of the rows have a label outside classes=\["):
+            with pytest.warns(
+                NoisyEstimateWarning,
+                match=r"about \d+% of the rows have a label outside classes=\[",
+            ):
                 model.set_params(max_iter=2).fit(rows, found)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -175,8 +175,9 @@ class Preconditioned(Solver):
 _NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
-# what a row with a known label adds to their number: free of cost under replace-one up to the root of
-# 5/2, for a null row is nearer than another one may be; .12 % of the squared budget under zero-out
+# what a row with a known label adds to their number: free under replace-one if its square is at
+# most 5/2, since a null row is nearer than another row may be; .12 % of the squared budget of a fit
+# under zero-out
 _COUNTED, _FREE = {"replace-one": 1.5, "zero-out": 0.125}, 2.5
 # with more columns of dense rows, and of CSR rows, squares are released and no products: those of
 # CSR rows take long, and gain nothing
@@ -223,7 +224,7 @@ class SecondMoments:
         return d + (d * (d + 1) // 2 if self.full else d) + bool(self.counted)
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity with c = `counted`: sqrt(2 + c^2) (zero-out), 3 / sqrt(2) (else).
+        """State the l2 sensitivity: sqrt(2 + c^2) (zero-out) or 3 / sqrt(2) (replace-one).
 
         Proof. A row of norm r contributes a vector of squared norm ``r^2 + r^4 <= 2``: the
         Frobenius norm of x x' is r^2. Two rows of norms r and s and inner product t have
@@ -232,8 +233,8 @@ class SecondMoments:
         unit rows at an angle of 120 degrees, where t = -1/2. Without the products
         contributions lose coordinates, and distances do not grow; both are still attained, the
         second by such rows of a plane of two coordinates that lie on both sides of its diagonal.
-        A row counts c as any other does, and a null row 0: beside it a row is at the squared
-        distance ``2 + c^2`` at most, which is the sensitivity under replace-one if above 9/2.
+        Every row adds c = `counted` to the count, and a null row 0: beside it a row is at the
+        squared distance ``2 + c^2`` at most. Above 9/2 that is the sensitivity under replace-one.
         A group contributes a mean of such vectors, and of zero, if its weights add up to at most 1:
         the farthest two points of a convex hull are two of its corners.
         """
