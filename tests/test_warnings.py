@@ -185,7 +185,9 @@ def test_a_regression_of_few_rows_is_told_to_have_public_units(model):
     assert "150 rows at epsilon=1 have a signal to noise of 7.2, below 10. Use public" in text
     assert "target_scale, at least 207 rows" in text
     assert warned(lambda: clone(model).fit(rows, target)) == []
-    known = {"data_norm": 4.0} if hasattr(model, "data_norm") else {"bounds": (-3.0, 3.0)}
+    known = {"data_norm": 4.0}
+    if isinstance(model, DPKernelRegressor):
+        known = {"bounds": (-3.0, 3.0)}
     model = clone(model).set_params(target_scale=1.0, **known)
     told = warned(lambda: model.fit(rows[:150], target[:150]))
     assert not any("signal to noise" in str(one.message) for one in told)
