@@ -158,7 +158,7 @@ class Preconditioned(Solver):
                 problem.n_features,
                 full=full,
                 radius=min(problem.longest_row, _LONGEST_MOMENT),
-                counted=_COUNTED[problem.adjacency] if problem.has_labels else 0.0,
+                counted=_COUNTED.get(problem.adjacency, 0.0) if problem.has_labels else 0.0,
             ),
             mu_moments=moments,
             mu=mu_beside(problem.epsilon, problem.delta, priced, spent),
