@@ -588,6 +588,11 @@ MUTANTS = [
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(
+        "a bent regression: the check of its columns is not paid for", "DPKernelRegressor._bent",
+        r"math\.hypot\(problem\.scale_mu, check\.mu\)", "problem.scale_mu",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
         "gradients: replace-one at the price of zero-out", "ClippedGradient.sensitivity",
         r"2 \* self\.clip", "self.clip",
         "tests/test_row_queries.py",
