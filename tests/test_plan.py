@@ -113,7 +113,7 @@ def test_the_table():
     assert passes.startswith("25 passes over the rows, n_iter_=24.")
     assert signal.startswith(f"Signal to noise {plan.signal:.3g}: usually")
     assert "<table>" in plan._repr_html_()
-    for cell in ("at most 25 releases", "<td>230</td>", "n_iter_=24"):
+    for cell in ("at most 25 releases", "<td>231</td>", "n_iter_=24"):
         assert cell in plan._repr_html_()
 
 
