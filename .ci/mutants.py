@@ -649,7 +649,22 @@ MUTANTS = [
     ),
     Mutant(
         "second moments: the products are not counted", "SecondMoments.sensitivity",
-        r"reach, theorem = math\.sqrt\(2\.0\)", "reach, theorem = 1.0",
+        r"math\.sqrt\(2\.0 \+", "math.sqrt(1.0 +",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: the number of rows is free under zero-out", "SecondMoments.sensitivity",
+        r"2\.0 \+ self\.counted\*\*2", "2.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: a row weighs in their number whatever it is", "SecondMoments.sensitivity",
+        r" or self\.counted\*\*2 > _FREE", "",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "second moments: rows of a group are all counted", "SecondMoments.partial",
+        r"counted_rows\(chunk\)\.sum\(\)", "len(chunk.norm)",
         "tests/test_preconditioned.py",
     ),
     Mutant(

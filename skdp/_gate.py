@@ -55,6 +55,9 @@ def headline(name, n_releases, n_rows, unit, epsilon, delta, adjacency, at_most=
 # epsilon above which a fit is hardly private; rows, and rows times epsilon, that are too few
 _LOOSE, _HANDFUL, _NOTHING = 20.0, 5, 10.0
 
+# labels are doubted if so many are known at most, beyond so many deviations of the noise
+_MOST_LABELS, _SURELY = 0.9, 4.5
+
 
 class Doubts:
     """What a user should know of a fit, each with a remedy; public and released numbers only.
@@ -81,6 +84,37 @@ class Doubts:
         """Take note that what is released is mostly noise, or not what was asked for."""
         self._texts.append(text)
         self._kind = NoisyEstimateWarning
+
+    def of_labels(self, known, noise, n_rows):
+        """Take note if a noisy count leaves no doubt that many rows have no known label.
+
+        Parameters
+        ----------
+        known, noise : float, float
+            Released number of rows that are not null, and the standard deviation of its noise.
+        n_rows : int
+            Number of rows, or the released one.
+
+        Returns
+        -------
+        doubted : bool
+            Whether there was something to say.
+        """
+        if getattr(self._of, "_is_made_up", False):
+            return False
+        hidden = hidden_count(self._of)
+        # the number of rows has noise of its own; and weights without a total add up to any
+        if hidden is not None:
+            noise += math.inf if hidden.is_free else hidden.ledger.releases[-1].noise.scale
+        if known + _SURELY * noise >= _MOST_LABELS * n_rows:
+            return False
+        classes = getattr(self._of, "classes", None)
+        given = "" if classes is None else f"=[{some_of(classes)}]"
+        self.noise(
+            f"about {max(1 - known / n_rows, 0):.0%} of the rows have a label outside "
+            f"classes{given}, and contribute nothing. Compare classes with the labels in y."
+        )
+        return True
 
     def of_budget(self, n_rows, unit, epsilon, delta, assumptions):
         """Take note of what is doubtful about any estimator."""

@@ -674,7 +674,10 @@ def _as_real(y):
     raise ValueError(_NO_TARGETS)
 
 
-_NO_TARGETS = "y must be real numbers; got text, complex numbers, or other objects."
+_NO_TARGETS = (
+    "y must be real numbers; got text, complex numbers, or other objects. For labels use a "
+    "classifier."
+)
 
 
 def real_targets(y):
@@ -727,6 +730,10 @@ FEW_CLASSES = 4
 INFERRED = "the set of class labels, which was read from y (pass classes= to make it public)"
 
 
+# more numbers than that, with fewer rows for each, are no labels unless somebody says so
+_MOST_NUMBERS, _ROWS_EACH = 100, 20
+
+
 def resolve_classes(y, classes):
     """Code the labels.
 
@@ -752,7 +759,8 @@ def resolve_classes(y, classes):
     ------
     ValueError
         If `classes` is not a set of at least two labels, or numbers where `y` is an array of text,
-        or the other way round; or if it is None, and `y` has one class or no class labels.
+        or the other way round; or if it is None, and `y` has one class, or numbers that are no
+        class labels.
     """
     if not isinstance(y, RowStream):
         y = as_labels(y)
@@ -764,6 +772,12 @@ def resolve_classes(y, classes):
             warnings.simplefilter("ignore")
             check_classification_targets(labels)
         found = np.unique(labels)
+        if found.dtype.kind in "iuf" and len(found) > max(_MOST_NUMBERS, y.shape[0] // _ROWS_EACH):
+            raise ValueError(
+                f"y has more than {_MOST_NUMBERS} distinct numbers, and fewer than {_ROWS_EACH} "
+                "rows for each, as targets of a regression have. Use a regressor, or pass the "
+                "public label set as classes= if they are labels."
+            )
         if len(found) < 2:
             raise ValueError(
                 "y has only 1 class. Pass the public label set as classes= to fit such data: "

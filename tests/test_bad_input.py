@@ -17,6 +17,7 @@ from skdp import (
     BoundedScaler,
     DPFeatureCenterer,
     DPHingeSVM,
+    DPHistogram,
     DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
@@ -26,6 +27,7 @@ from skdp import (
     DPQuantile,
     DPRidge,
     DPStandardScaler,
+    LocalDPLogisticRegression,
     NormClipper,
     PrivacyBudget,
     PrivacyUtilityDisplay,
@@ -37,6 +39,7 @@ from skdp import (
     to_sklearn,
 )
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
+from skdp.io import stream_chunks
 from skdp.privacy import Curator, gdp_mu
 from tests._solvers import linear_model
 from tests.test_claims_erm import PAIRS, make
@@ -256,6 +259,41 @@ def test_labels_that_are_no_classes():
     for labels in (np.zeros((60, 2)), y[:-1]):
         with pytest.raises(ValueError, match=r"shape|inconsistent"):
             DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, labels)
+
+
+def test_whole_numbers_of_a_regression_are_no_labels():
+    prices = np.arange(400) * 7 % 331
+    rows = np.random.default_rng(1).normal(size=(400, 2))
+    for model in (DPLogisticRegression(), DPHingeSVM(), LocalDPLogisticRegression()):
+        for labels in (prices, prices.astype(float), pd.Series(prices), prices.tolist()):
+            with pytest.raises(ValueError, match=r"more than 100 distinct .* Use a regressor"):
+                model.fit(rows, labels)
+    streams = stream_chunks([(rows[:150], prices[:150]), (rows[150:], prices[150:])])
+    with pytest.raises(ValueError, match="more than 100 distinct numbers"):
+        DPLogisticRegression().fit(*streams)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DPLogisticRegression(0.1, classes=np.arange(331), data_norm=1.0).fit(rows, prices)
+        assert len(model.classes_) == 331
+        # words are labels, whatever they say
+        words = prices.astype(str)
+        assert len(DPLogisticRegression(0.1, data_norm=1.0).fit(rows, words).classes_) == 331
+
+
+def test_text_in_a_histogram_is_to_have_categories():
+    for words in (pd.DataFrame({"a": ["x", "y"] * 9}), [["x"], ["y"]]):
+        with pytest.raises(ValueError, match=r"holds text.* For text give categories") as raised:
+            DPHistogram().fit(words)
+        assert "Vectorizer" not in str(raised.value)
+
+
+def test_rows_far_beyond_the_norm_of_a_center_are_told_of():
+    rows = np.random.default_rng(2).normal(size=(3000, 3)) + 60
+    with pytest.warns(NoisyEstimateWarning, match="the mean lies at the edge of data_norm"):
+        DPFeatureCenterer().fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPFeatureCenterer(data_norm=150.0).fit(rows)
 
 
 @pytest.mark.parametrize("labels", [["yes", "no"], [pd.Timestamp("2020-01-01"), 1], [[1], [2, 3]]])

@@ -84,9 +84,13 @@ def test_moments_are_those_of_the_definition(full, layout, intercept, monkeypatc
     shorten_chunks(monkeypatch, 9)
     rows = mixed_rows()
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
-    query, unit = SecondMoments(5, full), unit_rows_of(rows)
+    query, unit = SecondMoments(5, full, counted=0.25), unit_rows_of(rows)
     found = query.evaluate(admitted(rows, intercept))
     assert found.shape == (query.size,)
+    assert found[-1] == 0.25 * len(unit)
+    np.testing.assert_array_equal(
+        SecondMoments(5, full).evaluate(admitted(rows, intercept)), found[:-1]
+    )
     total, products = query.matrices(found)
     atol = 1e-4 if layout == "float32" else 1e-10
     np.testing.assert_allclose(total, unit.sum(axis=0), atol=atol)
@@ -102,7 +106,7 @@ def test_moments_keep_their_sensitivity(full, adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius, layouts=LAYOUTS))
     n_rows, d = pair[0].X.shape
-    query = SecondMoments(d, full)
+    query = SecondMoments(d, full, counted=data.draw(st.sampled_from([0.0, 0.125, 1.5, 4.0])))
     stated = query.sensitivity(adjacency, n_rows)
     values = [query.evaluate(admitted(rows, 0.3, radius)) for rows in pair]
     assert all(np.abs(value).max() <= stated.bound * (1 + FLOAT_SLACK) for value in values)
@@ -173,6 +177,25 @@ def test_moments_attain_their_sensitivity(full, adjacency, n_features):
     reached = np.linalg.norm(one - other)
     assert reached == pytest.approx(query.sensitivity(adjacency, 1).l2, rel=1e-9)
     assert reached == pytest.approx(math.sqrt(2 if adjacency == "zero-out" else 4.5))
+
+
+@every_adjacency
+@every_kind
+@pytest.mark.parametrize("counted", [0.125, 1.5, 4.0])
+def test_a_row_beside_a_null_row_keeps_the_sensitivity(full, adjacency, counted):
+    query = SecondMoments(2, full, counted=counted)
+    X = 7 * np.eye(2)[[0]]
+    one, other = (
+        query.evaluate(admitted(Rows(X, np.zeros(1, int), np.array([null]))))
+        for null in (False, True)
+    )
+    assert not other.any()
+    reached, stated = np.linalg.norm(one), query.sensitivity(adjacency, 1).l2
+    assert reached == pytest.approx(math.sqrt(2 + counted**2))
+    # what a replaced row may move anyhow is free
+    assert stated == pytest.approx(
+        reached if adjacency == "zero-out" or counted > 2 else math.sqrt(4.5)
+    )
 
 
 # Mapped rows: what a gradient of them is, and that it is clipped where they are.
@@ -287,7 +310,7 @@ def test_large_fits_map_rows_within_products(monkeypatch):
     gradient, other = (fitted.ledger_.releases[-1] for fitted in (large, small))
     # what rounding may add is paid for
     assert 1e-6 < gradient.stated_sensitivity / other.stated_sensitivity - 1 < 1e-3
-    assert gradient.price == other.price
+    assert gradient.price.mu == pytest.approx(other.price.mu, rel=1e-12)
     assert_same_fit(model, (X, y), chunked(X, y))
     # 4 kB less, and they are not
     monkeypatch.setattr(preconditioned, "LARGE", 8 * X.size + 1)
@@ -315,13 +338,13 @@ def test_products_of_sparse_rows_are_those_of_dense_ones(adjacency, monkeypatch)
     np.testing.assert_allclose(stored.coef_, dense.coef_, atol=1e-3)
     assert all(spread.turned for spread in spreads)
     (moments, gradient), (_, other) = stored.ledger_.releases, dense.ledger_.releases
-    assert moments.query == "sum of rows and of their products"
+    assert moments.query == "sum of rows and of their products, number of rows"
     # what rounding may add is paid for
     assert 1e-6 < gradient.stated_sensitivity / other.stated_sensitivity - 1 < 1e-3
     assert gradient.price.mu == pytest.approx(other.price.mu, rel=1e-12)
     # of many columns there are squares alone
     wide = sparse.csr_array(np.pad(X, [(0, 0), (0, 123)]))
-    assert clone(model).fit(wide, y).ledger_.releases[0].query.endswith("squares")
+    assert clone(model).fit(wide, y).ledger_.releases[0].query.endswith("squares, number of rows")
     assert_same_fit(model, (stored_X, y), chunked(stored_X, y))
 
 
@@ -511,7 +534,7 @@ def test_a_public_trace_finds_nothing(adjacency):
 def test_the_ledger_has_the_moments_and_the_steps():
     model = logistic(max_iter=7).fit(*table(200))
     moments, steps = model.ledger_.releases
-    assert (moments.count, moments.size, steps.count, steps.size) == (1, 27, 7, 7)
+    assert (moments.count, moments.size, steps.count, steps.size) == (1, 28, 7, 7)
     total = gdp_mu(EPSILON, DELTA)
     assert moments.noise.mu**2 == pytest.approx(0.15 * total**2, rel=1e-6)
     assert moments.noise.mu**2 + 7 * steps.noise.mu**2 == pytest.approx(total**2, rel=1e-6)

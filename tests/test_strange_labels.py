@@ -267,7 +267,10 @@ def test_a_class_of_another_name_is_doubted():
     third = np.digitize(rows[:, 0], [-0.4, 0.4])
     for found, classes in ((labels, [-1, 1]), (labels, [1, 2]), (third, [0, 1])):
         for model in (DPLogisticRegression(classes=classes), DPHingeSVM(classes=classes)):
-            with pytest.warns(NoisyEstimateWarning, match="many rows seem to have a label outside"):
+            with pytest.warns(
+                NoisyEstimateWarning,
+                match=r"about \d+% of the rows have a label outside classes=\[",
+            ):
                 model.set_params(max_iter=2).fit(rows, found)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -282,6 +285,39 @@ def test_a_class_of_another_name_is_doubted():
         model.fit(counts * RNG.lognormal(size=counts.shape), labels)
         # flags
         model.fit((RNG.random((20_000, 6)) < 0.5).astype(float), labels)
+
+
+def test_half_of_the_labels_are_missed_whatever_the_norm():
+    rng = np.random.default_rng(5)
+    normal = rng.normal(size=(3000, 6))
+    labels = np.where(normal[:, 0] + rng.normal(size=3000) > 0, 1, 0)
+    tables = {
+        "normal": normal, "box": rng.random((3000, 6)),
+        "raw": 50 * normal + 200, "csr": sparse.csr_array(normal * (normal > 0)),
+    }  # fmt: skip
+    options = ({}, {"adjacency": "zero-out"}, {"adjacency": "add-remove"}, {"max_weight": 1.0})
+    for X in tables.values():
+        lengths = np.sqrt((X * X).sum(axis=1))
+        for norm, given in ((None, {}), *((lengths.max(), option) for option in options)):
+            model = DPLogisticRegression(data_norm=norm, max_iter=2, **given)
+            weights = {"sample_weight": np.full(3000, 0.5)} if "max_weight" in given else {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", NoisyEstimateWarning)
+                model.set_params(classes=[0, 1])
+                model.fit(X, labels, **weights)
+            with pytest.warns(NoisyEstimateWarning, match=r"about \d\d% of the rows have a label"):
+                model.set_params(classes=[-1, 1]).fit(X, labels, **weights)
+
+
+def test_counts_of_classes_tell_of_labels_outside():
+    rng = np.random.default_rng(6)
+    X, labels = rng.normal(size=(400, 3)) / 2, np.arange(400) % 2
+    model = DPLogisticRegression(2.0, class_weight="balanced", solver="accelerated", data_norm=1.0)
+    with pytest.warns(NoisyEstimateWarning, match=r"outside classes=\[1, 2\], and contribute"):
+        model.set_params(classes=[1, 2]).fit(X, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        model.set_params(classes=[0, 1]).fit(X, labels)
 
 
 def test_clients_and_reports_of_which_none_has_a_label_are_doubted():

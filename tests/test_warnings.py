@@ -18,6 +18,7 @@ from skdp import (
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -172,6 +173,24 @@ def test_coefficients_that_are_too_many(model, limit):
             assert named == pytest.approx(limit, rel=0.01)
         else:
             assert warned(lambda rows=rows: clone(model).fit(rows, y)) == []
+
+
+@pytest.mark.parametrize("model", [DPRidge(), DPLpRegressor(), DPKernelRegressor()], ids=str)
+def test_a_regression_of_few_rows_is_told_to_have_public_units(model):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 5))
+    target = rows[:, 0] + rng.normal(size=3000) / 2
+    category, text = the_warning(model, rows[:150], target[:150])
+    assert category is NoisyEstimateWarning
+    assert "150 rows at epsilon=1 have a signal to noise of 7.2, below 10. Use public" in text
+    assert "target_scale, at least 207 rows" in text
+    assert warned(lambda: clone(model).fit(rows, target)) == []
+    known = {"data_norm": 4.0}
+    if isinstance(model, DPKernelRegressor):
+        known = {"bounds": (-3.0, 3.0)}
+    model = clone(model).set_params(target_scale=1.0, **known)
+    told = warned(lambda: model.fit(rows[:150], target[:150]))
+    assert not any("signal to noise" in str(one.message) for one in told)
 
 
 def test_few_coefficients_and_few_entries_are_another_matter():

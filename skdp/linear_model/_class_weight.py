@@ -55,8 +55,15 @@ class CountsPlan:
     n_rows: int
     believed: bool
 
-    def run(self, curator):
+    def run(self, curator, doubts=None):
         """Release counts; return what stands for intercepts, and balanced weights.
+
+        Parameters
+        ----------
+        curator : Curator
+            Holds the rows.
+        doubts : Doubts, default=None
+            Collects a warning if the counts show that many rows have no class.
 
         Returns
         -------
@@ -67,6 +74,8 @@ class CountsPlan:
             ``n_rows / (n_classes * count)``.
         """
         counts = curator.release(self.query, self.law)
+        if doubts is not None:
+            doubts.of_labels(counts.sum(), self.noise * math.sqrt(len(counts)), self.n_rows)
         if not self.believed:
             counts = np.clip(counts, max(1.0, _FEWEST * self.noise), self.n_rows)
             return None, self.n_rows / (len(counts) * counts)

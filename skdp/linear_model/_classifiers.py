@@ -555,7 +555,8 @@ class PrivateLinearClassifier(
                 (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
                 guessed = {"missing": not scales.n_releases, "vague": vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                say_of_far(doubts, norm, None, found, absent)
+                seen = counts is not None or plan.counts_labels
+                say_of_far(doubts, norm, None, found, None if seen else absent)
                 say_of_flat(doubts, scales, found)
                 if check is not None:
                     spent = math.hypot(check.mu, scales.mu) * (1 + 1e-9)
@@ -565,10 +566,9 @@ class PrivateLinearClassifier(
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             if counts is not None:
-                logs, inverse = counts.run(curator)
+                logs, inverse = counts.run(curator, None if plan.counts_labels else doubts)
                 weights = inverse if balanced else weights
-            known = doubts if given or kept else None
-            coef, self._link, n_steps = plan.solution(curator, known)
+            coef, self._link, n_steps = plan.solution(curator, doubts)
             coef = centered_classes(coef)
             if problem.counted:
                 coef[:, -1] = logs / problem.intercept
@@ -677,6 +677,7 @@ class PrivateLinearClassifier(
             # the choice of a solver is for columns that are alike
             scale_mu=scales.mu if check is None else check.spent,
             is_made_up=self._is_made_up,
+            has_labels=True,
         )
         # without a norm as if columns had been standardised
         return self._in_units(problem, float(self.data_norm or math.sqrt(n_features)))

@@ -593,8 +593,10 @@ class PrivateLinearRegressor(
         doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         if not leaves_out_zeros(X):
-            facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
-            say_of_signal(doubts, *facts, unit)
+            searched = self._unknown() if plan.delta else ()
+            n_coefs = n_features + self.fit_intercept if searched else problem.size
+            facts = n_rows, self.epsilon, plan.delta, self.adjacency, n_coefs
+            say_of_signal(doubts, *facts, unit, searched)
         with open_gate(
             self,
             lambda: regression_rows(

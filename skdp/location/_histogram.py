@@ -456,7 +456,14 @@ class DPHistogram(PlanMixin, BaseEstimator):
         # 2. validate
         options: dict[str, Any] = {} if self.categories is None else {"dtype": None}
         whole = whole_columns(X)
-        X = validate_private_data(self, X, **options)
+        try:
+            X = validate_private_data(self, X, **options)
+        except (TypeError, ValueError) as error:
+            numeric, found, _ = str(error).partition(". A table in memory")
+            if options or not found or "must be numeric" not in numeric:
+                raise
+            remedy = "For text give categories, the public values of every feature."
+            raise type(error)(f"{numeric}. {remedy}") from None
         # 3. plan, from public facts
         n_features, doubts = X.shape[1], Doubts(self)
         edges, categories, ranges = None, None, None

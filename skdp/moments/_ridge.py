@@ -49,7 +49,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._lp_regressor import NearerRows, TailPlan, plan_tail
-from skdp.linear_model._scales import LARGEST, plan_scales, say_of_unit
+from skdp.linear_model._scales import LARGEST, plan_scales, say_of_signal, say_of_unit
 from skdp.moments._products import (
     CONSTANT,
     ColumnUnits,
@@ -773,6 +773,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 CONSTANT,
                 self.fit_intercept,
             )
+            if wanted and delta:
+                facts = n_rows, epsilon, delta, self.adjacency, n_features + self.fit_intercept
+                say_of_signal(setting.doubts, *facts, searched=wanted)
             line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
             if columns is not None:
                 first = slice(n_features)

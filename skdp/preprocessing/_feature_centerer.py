@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._counted import count_rows, counts_of, hidden_count
 from skdp._export import standard_scaler
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
@@ -34,6 +34,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import plan_mean, refuse_rotated_groups
+from skdp.location._mean import say_of_edge
 from skdp.preprocessing._base import ShiftAndScale
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -368,7 +369,7 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
 
         hidden = hidden_count(self)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        plan = planned(n_rows)
+        plan, doubts = planned(n_rows), Doubts(self)
         # 4. gate, 5. run
         with open_gate(
             self,
@@ -378,8 +379,12 @@ class DPFeatureCenterer(PlanMixin, ShiftAndScale):
             delta=plan.delta,
             mu=mu_of_all(epsilon, delta, plan.priced) if plan.delta else None,
             shared=self._releases,
+            doubts=doubts,
         ) as curator:
             center, threshold = plan.run(curator, domain.radius)
+            if center is not None and self.mechanism == "gaussian":
+                noise = curator.ledger.releases[0].noise.scale / n_rows
+                say_of_edge(doubts, center / domain.radius, noise, "data_norm", "")
         # 6. attributes: what was released, and what is public
         self.center_ = np.zeros(n_features) if center is None else center
         self.threshold_ = threshold

@@ -173,6 +173,8 @@ class Fit:
     full_batches: ClassVar[bool] = False
     #: whether what is released first may save steps
     at_most = False
+    #: whether rows with a known label are counted
+    counts_labels = False
 
     @property
     def n_releases(self):
@@ -203,8 +205,8 @@ class Fit:
         curator : Curator
             Holds the rows; `run` releases from it.
         doubts : Doubts, default=None
-            Collects a warning if released numbers show that almost no row counts under a public
-            norm.
+            Collects a warning if released numbers show that many rows do not count, or almost none
+            under a public norm.
         """
         found = self.run(curator)
         found = found if isinstance(found, tuple) else (found, None)
@@ -421,6 +423,8 @@ class Problem:
         Whether the rows are made up, for a plan with the largest number of steps.
     counted : bool
         Whether released counts of the classes will say where the intercept is.
+    has_labels : bool
+        Whether targets are labels, and those outside the classes make null rows.
     """
 
     n_rows: int
@@ -446,6 +450,7 @@ class Problem:
     bound_on_rows: int = 0
     is_made_up: bool = False
     counted: bool = False
+    has_labels: bool = False
 
     @property
     def most_rows(self):

@@ -24,7 +24,7 @@ from scipy import sparse
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import ball_constraint, empty_rows, row_major, sum_over
 from skdp._rows.columns import mapped_rows
-from skdp._rows.linear import counts_parts
+from skdp._rows.linear import counted_rows, counts_parts
 from skdp._rows.streams import LARGE
 from skdp._sklearn import Interval
 from skdp.privacy.kernel.mechanisms import Sensitivity
@@ -65,13 +65,13 @@ class Preconditioned(Solver):
     with the default of the other solvers.
 
     One release has the sums of x and x x', or of x and its squares with more than 1,000 columns
-    (128 for CSR rows). Directions of the estimated covariance that may be noise are dropped. A row
-    is mapped to ``A (x - m)``, with the estimated mean m, and A a power of the estimated
-    covariance between -1/4 (little signal) and -1/2. The gradient of the mapped row is clipped,
-    and 40 accelerated steps follow noisy sums of these gradients. For a loss with kinks the steps
-    are plain; the noise determines their length, and released gradients may shorten them. The
-    later half of the iterates is averaged. In the moments of a regression, rows longer than 2
-    `data_norm_` are clipped to that length.
+    (128 for CSR rows); for classes also the number of rows with a known label. Directions of the
+    estimated covariance that may be noise are dropped. A row is mapped to ``A (x - m)``, with the
+    estimated mean m, and A a power of the estimated covariance between -1/4 (little signal) and
+    -1/2. The gradient of the mapped row is clipped, and 40 accelerated steps follow noisy sums of
+    these gradients. For a loss with kinks the steps are plain; the noise determines their length,
+    and released gradients may shorten them. The later half of the iterates is averaged. In the
+    moments of a regression, rows longer than 2 `data_norm_` are clipped to that length.
 
     If only squares were released, the coefficients of logistic regression are multiplied by one
     number at the end, computed from the known noise of the steps. Then that noise has a standard
@@ -158,6 +158,7 @@ class Preconditioned(Solver):
                 problem.n_features,
                 full=full,
                 radius=min(problem.longest_row, _LONGEST_MOMENT),
+                counted=_COUNTED.get(problem.adjacency, 0.0) if problem.has_labels else 0.0,
             ),
             mu_moments=moments,
             mu=mu_beside(problem.epsilon, problem.delta, priced, spent),
@@ -174,6 +175,10 @@ class Preconditioned(Solver):
 _NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
+# what a row with a known label adds to their number: free under replace-one if its square is at
+# most 5/2, since a null row is nearer than another row may be; .12 % of the squared budget of a fit
+# under zero-out
+_COUNTED, _FREE = {"replace-one": 1.5, "zero-out": 0.125}, 2.5
 # with more columns of dense rows, and of CSR rows, squares are released and no products: those of
 # CSR rows take long, and gain nothing
 _MOST_COLUMNS = (1000, 128)
@@ -181,7 +186,7 @@ _MOST_COLUMNS = (1000, 128)
 
 @dataclass(frozen=True)
 class SecondMoments:
-    """Sum over rows x in the unit ball of x and x x', or of x and its squared entries.
+    """Sum over rows x in the unit ball of x and x x', or of x and its squares; and their number.
 
     Parameters
     ----------
@@ -191,6 +196,8 @@ class SecondMoments:
         Whether it has all products, or only the squares.
     radius : float, default=1.0
         Unit of length of rows; longer rows are clipped to it.
+    counted : float, default=0.0
+        What a row that is not null contributes to a last coordinate; 0 for none.
 
     Notes
     -----
@@ -202,20 +209,22 @@ class SecondMoments:
     n_features: int
     full: bool
     radius: float = 1.0
+    counted: float = 0.0
 
     @property
     def name(self):
         """Name of the statistic."""
-        return f"sum of rows and of their {'products' if self.full else 'squares'}"
+        number = ", number of rows" * bool(self.counted)
+        return f"sum of rows and of their {'products' if self.full else 'squares'}{number}"
 
     @property
     def size(self):
         """Number of coordinates."""
         d = self.n_features
-        return d + (d * (d + 1) // 2 if self.full else d)
+        return d + (d * (d + 1) // 2 if self.full else d) + bool(self.counted)
 
     def sensitivity(self, adjacency, n_rows):
-        """State the l2 sensitivity: sqrt(2) (zero-out) or 3 / sqrt(2) (replace-one).
+        """State the l2 sensitivity: sqrt(2 + c^2) (zero-out) or 3 / sqrt(2) (replace-one).
 
         Proof. A row of norm r contributes a vector of squared norm ``r^2 + r^4 <= 2``: the
         Frobenius norm of x x' is r^2. Two rows of norms r and s and inner product t have
@@ -224,17 +233,22 @@ class SecondMoments:
         unit rows at an angle of 120 degrees, where t = -1/2. Without the products
         contributions lose coordinates, and distances do not grow; both are still attained, the
         second by such rows of a plane of two coordinates that lie on both sides of its diagonal.
+        Every row adds c = `counted` to the count, and a null row 0: beside it a row is at the
+        squared distance ``2 + c^2`` at most. Above 9/2 that is the sensitivity under replace-one.
         A group contributes a mean of such vectors, and of zero, if its weights add up to at most 1:
         the farthest two points of a convex hull are two of its corners.
         """
-        if adjacency == "zero-out":
-            reach, theorem = math.sqrt(2.0), "r^2 + r^4 <= 2 for a row of length r <= 1"
+        beside_null = math.sqrt(2.0 + self.counted**2)
+        if adjacency == "zero-out" or self.counted**2 > _FREE:
+            reach, theorem = beside_null, "r^2 + r^4 + c^2 <= 2 + c^2 for a row of length r <= 1"
         else:
             reach, theorem = 3 / math.sqrt(2.0), "4 - 2 <x, u> - 2 <x, u>^2 <= 9/2"
-        return Sensitivity(l1=math.inf, l2=reach, bound=float(n_rows), theorem=theorem)
+        bound = n_rows * max(1.0, self.counted)
+        return Sensitivity(l1=math.inf, l2=reach, bound=bound, theorem=theorem)
 
     def partial(self, chunk):
-        """Return the sums of a chunk: of the rows, and of their products or squares."""
+        """Return the sums of a chunk: of the rows, of their products or squares, and the count."""
+        count = [self.counted * counted_rows(chunk).sum()] if self.counted else []
         X, weight = chunk.X, np.where(np.isinf(chunk.norm), 0.0, chunk.factor / self.radius)
         with np.errstate(under="ignore"):
             if sparse.issparse(X) and self.full:
@@ -246,7 +260,7 @@ class SecondMoments:
                     length = np.sqrt(squares.dot(np.ones(X.shape[1]))) * weight
                     weight = weight / np.maximum(length, 1.0)
                 part = weight if chunk.weight is None else weight * chunk.weight
-                return np.concatenate([X.T.dot(part), squares.T.dot(part * weight)])
+                return np.concatenate([X.T.dot(part), squares.T.dot(part * weight), count])
             rows = row_major(X) * weight[:, None]
             if self.radius != 1:
                 length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -256,18 +270,19 @@ class SecondMoments:
                 rows *= np.sqrt(chunk.weight)[:, None]
             # one array on both sides: half the work, and symmetric to the last bit
             products = rows.T.dot(rows) if self.full else np.einsum("ij,ij->j", rows, rows)
-        return np.concatenate([total, products.ravel()])
+        return np.concatenate([total, products.ravel(), count])
 
     def evaluate(self, rows):
         """Return the sum over all rows, an array of shape (size,)."""
         d = self.n_features
-        total = sum_over(rows, self.partial, d + (d * d if self.full else d))
+        end = d + (d * d if self.full else d)
+        total = sum_over(rows, self.partial, end + bool(self.counted))
         if not self.full:
             return total
         upper = np.triu_indices(d)
-        products = total[d:].reshape(d, d)[upper]
+        products = total[d:end].reshape(d, d)[upper]
         products[upper[0] != upper[1]] *= math.sqrt(2.0)
-        return np.concatenate([total[:d], products])
+        return np.concatenate([total[:d], products, total[end:]])
 
     def matrices(self, released):
         """Return the sum and the products (or squares) of a released vector.
@@ -283,6 +298,7 @@ class SecondMoments:
             Symmetric.
         """
         d = self.n_features
+        released = released[: len(released) - bool(self.counted)]
         if not self.full:
             return released[:d], released[d:]
         upper = np.triu_indices(d)
@@ -848,6 +864,11 @@ class PreconditionedFit(Fit):
     full_batches = True
 
     @property
+    def counts_labels(self):
+        """Whether rows with a known label are counted."""
+        return self.moments.counted > 0
+
+    @property
     def n_releases(self):
         """Number of releases: the moments, and at most one per step."""
         return 1 + self.n_iter
@@ -862,7 +883,9 @@ class PreconditionedFit(Fit):
             self.moments, released, problem.n_rows, noise, centered=bool(problem.intercept)
         )
         if doubts is not None and not problem.is_made_up:
-            self._say_of_nothing(doubts, spread.square, noise / problem.n_rows)
+            one = self.moments.counted
+            if not (one and doubts.of_labels(released[-1] / one, noise / one, problem.n_rows)):
+                self._say_of_nothing(doubts, spread.square, noise / problem.n_rows)
         plan = plan_geometry(
             problem,
             spread,
@@ -886,8 +909,7 @@ class PreconditionedFit(Fit):
         if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
             doubts.noise(
                 "almost no row has an influence: the mean square of their lengths, in units of "
-                f"data_norm, is below {most:.1g}. Compare classes with the labels in y, or give a "
-                "smaller data_norm."
+                f"data_norm, is below {most:.1g}. Give a smaller data_norm."
             )
 
     def _descend(self, curator, plan):
