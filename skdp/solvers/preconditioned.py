@@ -32,7 +32,7 @@ from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver
 from skdp.solvers.gradient import NEVER_PURE, ClippedGradient, StepSize
-from skdp.solvers.link import believed
+from skdp.solvers.link import believed, believed_classes
 
 
 class Preconditioned(Solver):
@@ -770,7 +770,7 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
         return plan
     if spread.directions is not None:
         # a bound on the coefficients holds for what the steps have found
-        follow = isinstance(loss, LogisticLoss) and problem.radius is None
+        follow = problem.radius is None
         return replace(plan, variance=variance * scale * scale) if follow else plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
@@ -876,7 +876,8 @@ class PreconditionedFit(Fit):
         curator.map_rows(lambda rows: mapped_rows(rows, *public))
         coef, seen = self._descend(curator, plan)
         if plan.variance is not None:
-            coef = believed(plan, coef, seen)
+            two = isinstance(problem.pointwise, LogisticLoss)
+            coef = (believed if two else believed_classes)(plan, coef, seen)
         # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
