@@ -10,7 +10,7 @@ shrinks the odds as the released gradients suggest.
 import math
 
 import numpy as np
-from scipy.special import expit, log_softmax, logit
+from scipy.special import expit, log_softmax, logit, softmax
 
 # The link.
 #
@@ -155,13 +155,16 @@ def believed(plan, coef, seen):
     return np.append(kept * coef[:d], center / constant)
 
 
-# More classes have a vector u. It is not integrated over grids of k and m': the mean of u . r is
-# taken for a line between k = 0 and k = 1, whose means follow from points with the mean and
-# covariance of u. Shares of the classes follow from the constant coordinates, labels taken for
-# independent of u; the center moves to them by what of the odds is not kept.
+# With more classes u is a vector, and not integrated for every k and m': E[u . r] is taken for a
+# line through its values at k = 0 and k = 1, which follow from points with the mean and covariance
+# of u. Values at two k more gained nothing. Shares of the classes follow from the constant
+# coordinates, as if labels were independent of u; so the center moves to them only by the part of
+# the odds that is not kept.
 
 # times that the link is inverted: at worst each leaves .7 of the error
 _INVERTED = 60
+# scores that are held at once
+_AT_ONCE = 1_000_000
 
 
 def believed_classes(plan, coef, seen):
@@ -180,12 +183,13 @@ def believed_classes(plan, coef, seen):
     -------
     coef : ndarray of shape (n_classes, n_coefs)
         The coefficients of features are multiplied by a number in [0, 1], a posterior mean with the
-        prior of `believed`. So far the coefficients of the constant feature move to the posterior
-        means of the shares of the classes.
+        prior of `believed`. The center goes the rest of the way to the odds of the posterior means
+        of the classes' shares.
     """
     d, constant, longer = len(plan.scale), plan.intercept, plan.length
     # what is added to all classes is noise, and changes nothing
-    at, gradient = (part - part.mean(axis=1, keepdims=True) for part in map(np.array, zip(*seen)))
+    both = map(np.array, zip(*seen, strict=True))
+    at, gradient = (part - part.mean(axis=1, keepdims=True) for part in both)
     body = at[..., :d]
     size = np.linalg.norm(body) / math.sqrt(len(seen))
     if size == 0:
@@ -194,19 +198,23 @@ def believed_classes(plan, coef, seen):
     wave = math.sqrt(2) * np.cos(math.pi / d * np.outer(np.arange(d), np.arange(d) + 0.5))
     wave[0] = 1.0
     points = (np.concatenate([wave, -wave]) * np.sqrt(plan.variance)) @ plan.directions.T
-    along, felt = np.zeros(2), 0.0
-    for part, center in zip(body, constant * at[..., d:].mean(axis=2), strict=True):
-        u = points @ part.T
-        log_proba = log_softmax(center + u, axis=1)
-        proba = np.exp(log_proba)
+    centers = constant * at[..., d:].sum(axis=2)[:, None]
+    along, felt, n_points = np.zeros(2), 0.0, len(points) * len(seen)
+    n_parts = math.ceil(n_points * len(coef) / _AT_ONCE)
+    for steps in np.array_split(np.arange(len(seen)), min(n_parts, len(seen))):
+        u = points @ body[steps].swapaxes(1, 2)
+        center = np.broadcast_to(centers[steps], u.shape).reshape(-1, len(coef))
+        u = u.reshape(center.shape)
+        proba = softmax(center + u, axis=1)
         weight = 1 / np.maximum(_residuals(proba) * longer, 1)
-        for i, log_labels in enumerate((log_softmax(center)[None], log_proba)):
-            cut = np.exp(unclipped_log_proba(log_labels, longer)) * weight
-            residual = proba * cut.sum(axis=1, keepdims=True) - cut
-            along[i] += np.sum(u * residual) / len(u) / len(seen)
-        felt = felt + (proba.T @ weight / len(u) - np.diag(weight.mean(axis=0))) / len(seen)
-    one, apart = plan.noise / math.sqrt(len(seen)), along[0] - along[1]
+        for i, times in enumerate((0, 1)):
+            labels = unclipped_log_proba(log_softmax(center + times * u, axis=1), longer)
+            cut = np.exp(labels) * weight
+            along[i] += np.sum(u * (proba * cut.sum(axis=1, keepdims=True) - cut)) / n_points
+        felt = felt + (proba.T @ weight - np.diag(weight.sum(axis=0))) / n_points
+    one = plan.noise / math.sqrt(len(seen))
     found = np.sum(body * gradient[..., :d]) / len(seen)
+    apart = along[0] - along[1]
     off = (found - along[0] + apart * _KEPT) / math.hypot(one * size, _MODEL * apart)
     kept = min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
     if not constant:
@@ -223,8 +231,8 @@ def believed_classes(plan, coef, seen):
     return np.column_stack([kept * coef[:, :d], center / constant])
 
 
-# Shares of classes from counts alone, or from gradients of more than two classes. Prior probability that classes are about equally frequent:
-# where they are, a noisy intercept costs decisions
+# Shares of classes from counts, or from the gradients of more than two classes. Prior probability
+# that classes are about equally frequent: where they are, a noisy intercept costs decisions
 _EQUAL_COUNTED = 0.85
 
 

@@ -76,9 +76,9 @@ class Preconditioned(Solver):
     If only squares were released, the coefficients of logistic regression are multiplied by one
     number at the end, computed from the known noise of the steps. Then that noise has a standard
     deviation of at most 1 in the log-odds of a typical row, and less with little signal. Decisions
-    and the order of rows do not change. With products, two classes and no `coef_bound`, released
-    gradients show the difference between predicted log-odds and labels: the coefficients are
-    multiplied by a number of at most 1, and the intercept follows the share of a class (:ref:`how
+    and the order of rows do not change. With products and no `coef_bound`, released gradients show
+    the difference between predicted log-odds and labels: the coefficients are multiplied by a
+    number of at most 1, and the intercepts follow the shares of the classes (:ref:`how
     <believed-odds>`).
 
     Dense rows in memory are copied once, in double precision, if that takes less than 256 MiB.
@@ -437,6 +437,8 @@ _HALVED = 50.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
 _LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
+# coefficients, at most, of fits whose steps are kept until odds follow from them
+_MOST_SEEN = 200_000
 # a grid of pulls towards 0 in a step, for there may be many coefficients
 _PULLS = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 200)])
 
@@ -769,8 +771,9 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
     if spread.directions is not None:
-        # a bound on the coefficients holds for what the steps have found
-        follow = problem.radius is None
+        # a bound on the coefficients holds for what the steps have found; and so many coefficients
+        # of all steps would fill the memory
+        follow = problem.radius is None and problem.size <= _MOST_SEEN
         return replace(plan, variance=variance * scale * scale) if follow else plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
