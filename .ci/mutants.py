@@ -546,7 +546,19 @@ MUTANTS = [
     Mutant(
         "a look at entries far out: it is not paid for",
         "PrivateLinearRegressor._prepared",
-        r"math\.hypot\(scales\.mu, self\._tail\(scales\)\.mu\)", "scales.mu",
+        r"self\._tail\(scales\)\.mu, ", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at the size of targets: it is not paid for",
+        "PrivateLinearRegressor._prepared",
+        r", self\._look\(n_rows\)\.mu", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at the size of targets: it has no noise", "UnitLook.run",
+        r"released = curator\.release\(.*\)",
+        "released = query.evaluate(curator._admitted(None))",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

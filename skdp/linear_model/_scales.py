@@ -348,9 +348,10 @@ class SearchedScales:
         away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
             return np.zeros(d), np.full(d, SMALLEST), spans, (counts, noise)
-        origin, least = self._origins(curator, away, medians, _prior(together))
         # the median of a column that is on both sides of 0 is small beside its scale
-        away &= np.abs(origin) > spans / _ON_BOTH_SIDES
+        near = spans / _ON_BOTH_SIDES
+        origin, least = self._origins(curator, away, medians, _prior(together), near)
+        away &= np.abs(origin) > near
         origin[~away], least[~away] = 0.0, SMALLEST
         if not away.any():
             return origin, least, spans, (counts, noise)
@@ -360,10 +361,10 @@ class SearchedScales:
         spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows, len(own[0]))
         return origin, least, spans, (counts, noise)
 
-    def _origins(self, curator, wanted, paid, prior=None):
+    def _origins(self, curator, wanted, paid, prior=None, near=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
         key = _COLUMN_KEY if prior is None else _SEEN_KEY
-        belief = self._belief(curator, (Columns(),), wanted, key, paid, prior)
+        belief = self._belief(curator, (Columns(),), wanted, key, paid, prior, near)
         origin, width = np.zeros((2, len(wanted)))
         origin[wanted] = np.clip(shortest(belief), -LARGEST, LARGEST)
         if prior is not None:
@@ -371,7 +372,7 @@ class SearchedScales:
             width[wanted] = high - low
         return origin, np.maximum(_least_spread(origin, key.mantissa_bits), width)
 
-    def _belief(self, curator, magnitudes, wanted, key, paid, prior=None):
+    def _belief(self, curator, magnitudes, wanted, key, paid, prior=None, near=None):
         """Return what is believed of quantiles of numbers, from noisy counts of sides."""
         paid, scale, steps = paid
 
@@ -389,6 +390,7 @@ class SearchedScales:
             asked=_ASKED,
             wanted=wanted,
             prior=prior,
+            near=near,
         )
 
 
@@ -921,6 +923,16 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague, most=False
         f"the scales of {n_rows} rows at epsilon={epsilon:.4g} {found}. Give {number} "
         f"for {' and '.join(wanted)}, or use more rows or a larger epsilon."
     )
+
+
+def say_of_unit(doubts, name, given, taken):
+    """Take note if a unit that was given is not the one that was taken, a sequence of numbers."""
+    if given is not None and not np.allclose(np.divide(taken, given), 1.0):
+        doubts.noise(
+            f"{name}={given!r} is far from what was found, and "
+            f"{', '.join(f'{one:.3g}' for one in taken[:3])} was taken. Give a number near that, "
+            "in the unit of the data, or None."
+        )
 
 
 # scales from here on may be those of larger numbers: the last cell of a search begins there
