@@ -709,6 +709,23 @@ MUTANTS = [
         "tests/test_preconditioned.py",
     ),
     Mutant(
+        "scores of classes that are believed whatever gradients say", "believed_classes",
+        r"_posterior\(off, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "scores of classes that are compared with labels whose link is not undone",
+        "believed_classes",
+        r"unclipped_log_proba\(log_softmax\(center \+ times \* u, axis=1\), longer\)",
+        "log_softmax(center + times * u, axis=1)",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "intercepts of classes in units of the constant feature", "believed_classes",
+        r"mean\(axis=0\) / constant - 1", "mean(axis=0) - 1",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
         "gradients clipped where the rows were before", "_mapped",
         r"usable_norms\(norm, null\), chunk\.target", "chunk.norm, chunk.target",
         "tests/test_preconditioned.py",

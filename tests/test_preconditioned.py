@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -28,7 +28,7 @@ from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
-from skdp.solvers import preconditioned
+from skdp.solvers import link, preconditioned
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.preconditioned import (
     GeometryPlan,
@@ -1062,6 +1062,67 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
     hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
     assert hidden[0] / w == pytest.approx(0.733, abs=0.01)
     assert hidden[1] * constant == pytest.approx(moved, abs=0.1)
+
+
+@pytest.mark.parametrize("length", [0.3, 3.0])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_gradients_say_how_far_scores_of_classes_are_from_those_of_labels(kept, length):
+    # three classes, two columns, coefficients that are too long, and a center that is off
+    n, rng, constant = 200_000, np.random.default_rng(0), 0.8
+    w = np.array([[1.5, 0.2], [-1.0, 0.7], [-0.5, -0.9]])
+    wanted, moved = np.log([0.6, 0.3, 0.1]) + 1, np.array([0.3, -0.3, 0.0])
+    rows = rng.normal(size=(n, 2))
+    u = rows @ w.T
+    labels = link.unclipped_log_proba(log_softmax(moved + kept * u, axis=1), length)
+    if kept == 0:
+        labels = np.tile(wanted, (n, 1))
+    y = np.argmax(labels + rng.gumbel(size=u.shape), axis=1)
+    residual = softmax(moved + u, axis=1) - np.eye(3)[y]
+    residual /= np.maximum(np.linalg.norm(residual, axis=1) * length, 1)[:, None]
+    gradient = np.column_stack([residual.T @ rows / n, constant * residual.mean(axis=0)])
+    coef = np.column_stack([w, moved / constant])
+    plan = replace(
+        plan_of(np.ones(2), held=np.zeros(2), n_steps=8, n_skipped=0, momentum=0.0, step_size=1.0,
+                noise=1e-3, variance=np.ones(2)),
+        length=length, intercept=constant, directions=np.eye(2),
+    )  # fmt: skip
+    seen = [(coef + 5.0, gradient)] * 8
+    found = preconditioned.believed_classes(plan, coef, seen)
+    np.testing.assert_allclose(found[:, :2], found[0, 0] / w[0, 0] * w)
+    assert found[0, 0] / w[0, 0] == pytest.approx(kept, abs=0.25)
+    center = found[:, 2] * constant
+    if kept == 0:
+        shares = np.exp(link.unclipped_log_proba(log_softmax(center)[None], length))
+        np.testing.assert_allclose(shares[0], [0.6, 0.3, 0.1], atol=0.04)
+    elif kept == 1:
+        np.testing.assert_allclose(center, moved, atol=0.12)
+    # the size of what is held at once changes nothing
+    with mock.patch.object(link, "_AT_ONCE", 20):
+        again = preconditioned.believed_classes(plan, coef, seen)
+    np.testing.assert_allclose(again, found, rtol=1e-9)
+    # where noise hides everything it is left that rows may say nothing
+    hidden = preconditioned.believed_classes(replace(plan, noise=1e3), coef, seen)
+    assert hidden[0, 0] / w[0, 0] == pytest.approx(0.733, abs=0.01)
+    bare = replace(plan, intercept=0.0)
+    seen = [(coef[:, :2], gradient[:, :2])] * 8
+    alone = preconditioned.believed_classes(bare, coef[:, :2], seen)
+    np.testing.assert_allclose(alone, alone[0, 0] / w[0, 0] * w)
+    # a single step says nothing
+    seen = [(np.zeros((3, 3)), gradient)]
+    np.testing.assert_array_equal(preconditioned.believed_classes(plan, coef, seen), coef)
+
+
+def test_scores_of_classes_are_no_worse_than_their_shares_where_rows_say_nothing():
+    X, y = silent(), np.arange(1200) % 5
+    losses = []
+    for seed in range(3):
+        model = logistic(2.0, classes=range(5), random_state=seed).fit(X, y)
+        losses.append(log_loss(y, model.predict_proba(X)) - np.log(5))
+    assert max(losses) < 0.03
+    bound = logistic(2.0, classes=range(5), coef_bound=1e3)
+    with mock.patch.object(preconditioned, "believed_classes") as asked:
+        bound.fit(X, y)
+    assert not asked.called
 
 
 def test_odds_follow_gradients_unless_coefficients_are_bound():

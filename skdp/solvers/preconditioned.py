@@ -32,7 +32,7 @@ from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import mu_beside
 from skdp.solvers.base import LARGEST_COEF, Fit, Solver
 from skdp.solvers.gradient import NEVER_PURE, ClippedGradient, StepSize
-from skdp.solvers.link import believed
+from skdp.solvers.link import believed, believed_classes
 
 
 class Preconditioned(Solver):
@@ -76,9 +76,9 @@ class Preconditioned(Solver):
     If only squares were released, the coefficients of logistic regression are multiplied by one
     number at the end, computed from the known noise of the steps. Then that noise has a standard
     deviation of at most 1 in the log-odds of a typical row, and less with little signal. Decisions
-    and the order of rows do not change. With products, two classes and no `coef_bound`, released
-    gradients show the difference between predicted log-odds and labels: the coefficients are
-    multiplied by a number of at most 1, and the intercept follows the share of a class (:ref:`how
+    and the order of rows do not change. With products and no `coef_bound`, released gradients show
+    the difference between predicted log-odds and labels: the coefficients are multiplied by a
+    number of at most 1, and the intercepts follow the shares of the classes (:ref:`how
     <believed-odds>`).
 
     Dense rows in memory are copied once, in double precision, if that takes less than 256 MiB.
@@ -453,6 +453,8 @@ _HALVED = 50.0
 # length of the shift of sparse rows, in units of their constant feature, at most; and what rounding
 # adds to the change of a sum for each such unit
 _LONGEST_SHIFT, _ROUNDING = 1e3, 2e-6
+# coefficients, at most, of fits whose steps are kept until odds follow from them
+_MOST_SEEN = 200_000
 # a grid of pulls towards 0 in a step, for there may be many coefficients
 _PULLS = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 200)])
 
@@ -785,8 +787,9 @@ def plan_geometry(problem, spread, *, mu, n_steps, fewer, intercept, radius=1.0)
     if not isinstance(loss, LogisticLoss | SoftmaxLoss):
         return plan
     if spread.directions is not None:
-        # a bound on the coefficients holds for what the steps have found
-        follow = isinstance(loss, LogisticLoss) and problem.radius is None
+        # a bound on the coefficients holds for what the steps have found; and so many coefficients
+        # of all steps would fill the memory
+        follow = problem.radius is None and problem.size <= _MOST_SEEN
         return replace(plan, variance=variance * scale * scale) if follow else plan
     # what noise does to the log-odds of a typical row, of two classes
     variance = variance * (scale * plan.deviation) ** 2
@@ -899,7 +902,8 @@ class PreconditionedFit(Fit):
         curator.map_rows(lambda rows: mapped_rows(rows, *public))
         coef, seen = self._descend(curator, plan)
         if plan.variance is not None:
-            coef = believed(plan, coef, seen)
+            two = isinstance(problem.pointwise, LogisticLoss)
+            coef = (believed if two else believed_classes)(plan, coef, seen)
         # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
