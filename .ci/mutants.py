@@ -467,8 +467,13 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
-        "counts of classes: the gradient gets the whole budget", "plan_counts",
-        r"scale_mu=spent, counted=share > 0", "counted=share > 0",
+        "counts of classes: the gradient gets the whole budget", "FirstGradientFit.run",
+        r"scale_mu=spent", "",
+        "tests/test_class_weight.py",
+    ),
+    Mutant(
+        "counts for weights of classes: the fit gets the whole budget", "CountsPlan.left",
+        r"scale_mu=spent", "",
         "tests/test_class_weight.py",
     ),
     Mutant(

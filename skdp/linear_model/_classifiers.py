@@ -53,7 +53,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
-from skdp.linear_model._class_weight import given_weights, plan_counts, shifts
+from skdp.linear_model._class_weight import balancing, given_weights, plan_counts, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_norm_check,
@@ -501,11 +501,10 @@ class PrivateLinearClassifier(
         domain = L2Ball(self.data_norm) if given else EveryRow()
         problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
-        share = solver.share_of_counts(problem)
-        if balanced or share:
-            counts, problem = plan_counts(problem, plan, len(classes), share)
-            plan = plan if counts is None else solver.plan(problem)
-        loss = problem.loss
+        if balanced and not plan.counts_classes:
+            counts = plan_counts(problem, plan, len(classes))
+        left = problem if counts is None else counts.left(problem)
+        plan, loss = solver.plan(left), problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
         doubts = Doubts(self)
@@ -514,7 +513,7 @@ class PrivateLinearClassifier(
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
             say_of_signal(doubts, *facts, unit)
-        if balanced and counts is None:
+        if balanced and counts is None and not plan.counts_classes:
             doubts.noise(
                 f"class_weight='balanced' has no effect: {n_rows} {unit}s at "
                 f"epsilon={self.epsilon:.4g} are too few to count the classes. Give public weights "
@@ -560,18 +559,19 @@ class PrivateLinearClassifier(
                 if check is not None:
                     spent = math.hypot(check.mu, scales.mu) * (1 + 1e-9)
                     problem = replace(problem, scale_mu=spent)
+                    left = problem if counts is None else counts.left(problem)
+            problem = left
             if not given:
                 norm, found, problem = self._bent(curator, solver, problem, norm, found)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             if counts is not None:
-                logs, inverse = counts.run(curator)
-                weights = inverse if balanced else weights
+                weights = counts.run(curator)
             known = doubts if given or kept else None
             coef, self._link, n_steps = plan.solution(curator, known)
             coef = centered_classes(coef)
-            if problem.counted:
-                coef[:, -1] = logs / problem.intercept
+            if balanced and plan.counts_classes and counts is None:
+                weights = balancing(coef[:, -1] * problem.intercept)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, : problem.n_features],
