@@ -949,18 +949,18 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "a check of units that is not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(check\.mu, scales\.mu\)", "scales.mu",
+        "a check of units that is not paid for", "CheckedScales.run",
+        r"math\.hypot\(self\.price, found\.mu\)", "found.mu",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(check\.mu, scales\.mu\)", "check.mu",
+        "scales that are searched beside a norm and not paid for", "CheckedScales.run",
+        r"math\.hypot\(self\.price, found\.mu\)", "self.price",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "a check of a norm that is not paid for", "PrivateLinearClassifier._problem",
-        r"scales\.mu if check is None else check\.spent", "scales.mu if check is None else 0.0",
+        "a check of a norm that is not paid for", "CheckedScales.run",
+        r"else self\.price", "else 0.0",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(

@@ -842,11 +842,11 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
             return SearchedScales(n_rows)
         return super()._scales(n_rows, n_features, is_sparse)
 
-    def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
+    def _problem(self, scales, n_rows, n_features, *facts):
         check_gamma(self.gamma)
         if self.bounds is not None:
             bounds_of(self, n_features)
-        problem = super()._problem(n_rows, n_features, n_classes, solver, is_sparse)
+        problem = super()._problem(scales, n_rows, n_features, *facts)
         size = max(self._sizes(problem, n_features).values())
         return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
 

@@ -568,9 +568,10 @@ class PrivateLinearRegressor(
         ) as curator:
             given = self._units(scaling, scales).given
             tail.keep(curator)
-            drawn, columns, vague, _ = scales.run(curator, *given)
+            found = scales.run(curator, *given)
+            drawn, columns = (found.radius, found.center, found.scale), found.columns
             most = scales.mu > 0 and 2 * scales.mu**2 > gdp_mu(self.epsilon, self.delta) ** 2
-            guessed = {"missing": not scales.n_releases, "vague": vague, "most": most}
+            guessed = {"missing": not scales.n_releases, "vague": found.vague, "most": most}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0

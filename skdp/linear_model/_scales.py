@@ -10,7 +10,7 @@ range. Which are released, and at what price, follows from public numbers alone.
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -121,6 +121,31 @@ _GRADIENTS, _GRADIENT_RATIO = (1e-9, 1e9), 1.1
 
 
 @dataclass(frozen=True)
+class FoundScales:
+    """Scales by now public.
+
+    Parameters
+    ----------
+    radius, center, scale : float, float, float
+        Unit of length, and origin and unit of the targets.
+    columns : StandardColumns or None, default=None
+        Origins and units of the columns that the rows have by now.
+    vague, absent : bool, default=False
+        Whether the released counts leave a scale open, and whether many rows seem to be null.
+    mu : float, default=0.0
+        Gaussian-DP parameter of all that was released for them.
+    """
+
+    radius: float
+    center: float
+    scale: float
+    columns: Any = None
+    vague: bool = False
+    absent: bool = False
+    mu: float = 0.0
+
+
+@dataclass(frozen=True)
 class SearchedScales:
     """How scales are searched with Gaussian noise; public numbers only.
 
@@ -157,8 +182,9 @@ class SearchedScales:
     with_tails: bool = False
     is_rough: bool = False
 
-    #: nothing is purely private
+    #: nothing is purely private, and all is released
     prices: ClassVar[tuple[float, ...]] = ()
+    at_most: ClassVar[bool] = False
 
     @property
     def mu(self):
@@ -224,15 +250,10 @@ class SearchedScales:
 
         Returns
         -------
-        given : tuple of (float, float, float)
-            Unit of length, and origin and unit of the targets.
-        columns : StandardColumns or None
-            Origins and units of the columns that the rows have by now.
-        vague, absent : bool, bool
-            Whether the released counts leave a scale open, and whether many rows seem to be null.
+        found : FoundScales
         """
         if not self.unit:
-            return (radius, center, scale), None, False, False
+            return FoundScales(radius, center, scale)
         d, columns, absent, doubted = self.n_columns, None, False, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
@@ -321,7 +342,7 @@ class SearchedScales:
             # targets that are nearly equal, and not quite
             vague |= bool(SMALLEST < found[0] <= _least_spread(center))
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
-        return (radius, center, scale), columns, vague, absent or doubted
+        return FoundScales(radius, center, scale, columns, vague, absent or doubted, self.mu)
 
     def _prepaid(self, curator, query, numbers, times=1):
         """Pay for releases of a query at the price of so many numbers; with their noise."""
@@ -557,40 +578,54 @@ def _alike(spans, seen, common):
 
 
 @dataclass(frozen=True)
-class NormCheck:
-    """A check whether columns are alike, and rows about as long as a public norm if there is one.
+class CheckedScales:
+    """Scales that follow a check whether columns are alike, and rows about as long as a norm.
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows.
     least, of_norm : float, bool
         Features that are smaller, but not 0, speak against it; whether in norms of their row.
-    mu : float
-        Gaussian-DP parameter: a hair more than the ledger will hold.
-    alike : SearchedScales
-        What is searched if they are: nothing beside a norm.
+    price : float
+        Gaussian-DP parameter of the check: a hair more than the ledger will hold.
+    alike, unlike : SearchedScales
+        What is searched if they are, nothing beside a norm; and if they are not.
+    is_made_up : bool
+        Whether rows are made up, for a plan with the most releases.
     """
 
-    n_rows: int
     least: float
     of_norm: bool
-    mu: float
+    price: float
     alike: SearchedScales
+    unlike: SearchedScales
+    is_made_up: bool
+
+    prices: ClassVar[tuple[float, ...]] = ()
+    at_most: ClassVar[bool] = True
+    medians_first: ClassVar[bool] = False
 
     @property
-    def spent(self):
+    def mu(self):
         """Gaussian-DP parameter of what is released if columns are alike."""
-        return math.hypot(self.mu, self.alike.mu)
+        return math.hypot(self.price, self.alike.mu)
 
-    def run(self, curator):
-        """Return whether they are, by a released count."""
+    @property
+    def n_releases(self):
+        """Number of releases, at most."""
+        return 1 + self.unlike.n_releases
+
+    def run(self, curator, radius, center, scale):
+        """Check, and search; parameters and result are those of `SearchedScales.run`."""
         query = MagnitudeSides((SmallEntry(self.least, self.of_norm),), np.array([0.5]))
-        (most,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
-        return float(most) < 0
+        (most,) = curator.release(query, GaussianMechanism(self.price / (1 + 1e-9)))
+        is_alike = float(most) < 0 and not self.is_made_up
+        plan = self.alike if is_alike else self.unlike
+        found = plan.run(curator, radius, center, scale)
+        spent = math.hypot(self.price, found.mu) * (1 + 1e-9) if found.mu else self.price
+        return replace(found, mu=spent)
 
 
-def plan_norm_check(scales, norm, epsilon, delta, adjacency):
+def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
     """Plan whether scales are searched beside a public norm.
 
     Parameters
@@ -601,13 +636,13 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
         Public bound on the norm of a row.
     epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
         What is promised for the whole fit.
+    is_made_up : bool
+        Whether rows are made up for a plan.
 
     Returns
     -------
-    check : NormCheck or None
-        What decides; None if units of columns cannot be found, or no check be trusted.
-    scales : SearchedScales or ScalesPlan
-        What is made if the check fails; nothing without one.
+    scales : CheckedScales or SearchedScales
+        With no release, if units of columns cannot be found, or no check be trusted.
 
     Notes
     -----
@@ -619,14 +654,14 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
     ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
     fewest, most = _NORM_RANKS
     found = math.sqrt(_NORM_MU_SHARE) * ranks * gdp_mu(epsilon, delta) if columns else 0.0
-    if found < fewest:
-        return None, SearchedScales(n_rows)
-    least = _TOO_SMALL * float(norm) / columns**1.5
     nothing = SearchedScales(n_rows)
-    return NormCheck(n_rows, least, False, min(found, most) / ranks, nothing), scales
+    if found < fewest:
+        return nothing
+    least = _TOO_SMALL * float(norm) / columns**1.5
+    return CheckedScales(least, False, min(found, most) / ranks, nothing, scales, is_made_up)
 
 
-def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
+def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     """Plan whether units of columns are searched where not all of them can be paid for.
 
     Parameters
@@ -637,13 +672,13 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
         Number of columns whose units are asked for.
     epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
         What is promised for the whole fit.
+    is_made_up : bool
+        Whether rows are made up for a plan.
 
     Returns
     -------
-    check : NormCheck or None
-        What decides; None if columns have units in `scales`, or if none could be found.
-    scales : SearchedScales or ScalesPlan
-        What is searched if the check fails, or without one.
+    scales : CheckedScales, SearchedScales or ScalesPlan
+        As they were without a check, if columns have units in `scales`, or none could be found.
 
     Notes
     -----
@@ -651,17 +686,17 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
     cost accuracy. What a check takes, the search for one unit has less.
     """
     if not delta or not scales.mu or scales.n_columns:
-        return None, scales
+        return scales
     ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
     flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
     plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
     found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
     mu, seen = _UNLIKE_RANKS / ranks, found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
     if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
-        return None, scales
+        return scales
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
-    check = NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, alike)
-    return check, replace(plan, unit=found / ranks)
+    unlike = replace(plan, unit=found / ranks)
+    return CheckedScales(_TOO_SMALL / n_columns**1.5, True, mu, alike, unlike, is_made_up)
 
 
 def center_and_scale(columns, n_features):
@@ -751,6 +786,7 @@ class ScalesPlan:
 
     #: nothing has Gaussian noise, and a radius is drawn only where no norm is given
     mu: ClassVar[float] = 0.0
+    at_most: ClassVar[bool] = False
     with_radius: ClassVar[bool] = False
 
     @property
@@ -780,7 +816,7 @@ class ScalesPlan:
             bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
             distance = TargetDistance(center)
             scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
-        return (radius, center, scale), None, False, False
+        return FoundScales(radius, center, scale)
 
     def _draw(self, curator, magnitude, smallest, largest, price):
         """Return what a part of the rows exceeds, or None if that is nothing."""
