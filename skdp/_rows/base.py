@@ -29,8 +29,8 @@ What is relied on, and tested on the machine at hand:
   part in it. BLAS does not promise that rows in different places, or in other layouts, are
   treated alike, and they are not.
 * A function of arrays (``np.exp``, say) maps an element to the same float wherever it stands.
-  Products with one vector at a time, ``np.vecdot``, and sums along contiguous rows are the same
-  for a row wherever it stands.
+  Products with one vector at a time, ``np.vecdot`` and ``np.einsum``, and sums along contiguous
+  rows are the same for a row wherever it stands.
 * scipy's products with CSR rows go through the entries of each row in the order in which they
   are stored.
 

@@ -31,6 +31,9 @@ from skdp._rows.streams import LARGE, RowStream, no_flags, numbers_of, over_rows
 
 # A chunk: consecutive rows, and products with them.
 
+# rows of fewer entries are multiplied faster by numpy itself than by a call of BLAS for each
+_SHORT = 50
+
 
 class LinearChunk:
     """Rows (f_i x_i, intercept), f_i bringing x_i into the unit ball.
@@ -91,7 +94,10 @@ class LinearChunk:
         body, X = coef[..., :-1] if self.intercept else coef, self._rows()
         if self.drawn and not sparse.issparse(X):
             # row by row: the product of a matrix may round by the place of a row
-            z = np.vecdot(X if body.ndim == 1 else X[:, None], body)
+            if body.ndim == 1 and len(body) < _SHORT:
+                z = np.einsum("ij,j->i", X, body)
+            else:
+                z = np.vecdot(X if body.ndim == 1 else X[:, None], body)
         else:
             # X.dot, not the operator: it costs less before it computes, once a chunk
             z = X.dot(body.T)

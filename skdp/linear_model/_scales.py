@@ -369,9 +369,10 @@ class SearchedScales:
         away = together.max(axis=1) > _AWAY * self.n_rows
         if not away.any():
             return np.zeros(d), np.full(d, SMALLEST), spans, (counts, noise)
-        origin, least = self._origins(curator, away, medians, _prior(together))
         # the median of a column that is on both sides of 0 is small beside its scale
-        away &= np.abs(origin) > spans / _ON_BOTH_SIDES
+        near = spans / _ON_BOTH_SIDES
+        origin, least = self._origins(curator, away, medians, _prior(together), near)
+        away &= np.abs(origin) > near
         origin[~away], least[~away] = 0.0, SMALLEST
         if not away.any():
             return origin, least, spans, (counts, noise)
@@ -381,10 +382,10 @@ class SearchedScales:
         spans[away], *_ = scales_in_cells(*own, _TAIL * self.n_rows, len(own[0]))
         return origin, least, spans, (counts, noise)
 
-    def _origins(self, curator, wanted, paid, prior=None):
+    def _origins(self, curator, wanted, paid, prior=None, near=None):
         """Return medians of the columns that are wanted, 0 of others, and how far off they are."""
         key = _COLUMN_KEY if prior is None else _SEEN_KEY
-        belief = self._belief(curator, (Columns(),), wanted, key, paid, prior)
+        belief = self._belief(curator, (Columns(),), wanted, key, paid, prior, near)
         origin, width = np.zeros((2, len(wanted)))
         origin[wanted] = np.clip(shortest(belief), -LARGEST, LARGEST)
         if prior is not None:
@@ -392,7 +393,7 @@ class SearchedScales:
             width[wanted] = high - low
         return origin, np.maximum(_least_spread(origin, key.mantissa_bits), width)
 
-    def _belief(self, curator, magnitudes, wanted, key, paid, prior=None):
+    def _belief(self, curator, magnitudes, wanted, key, paid, prior=None, near=None):
         """Return what is believed of quantiles of numbers, from noisy counts of sides."""
         paid, scale, steps = paid
 
@@ -410,6 +411,7 @@ class SearchedScales:
             asked=_ASKED,
             wanted=wanted,
             prior=prior,
+            near=near,
         )
 
 

@@ -452,7 +452,18 @@ _SETTLED = 0.005
 
 
 def bisect_quantile(
-    sides, key, tau, *, n_rows, n_features, steps, scale, asked=1, wanted=None, prior=None
+    sides,
+    key,
+    tau,
+    *,
+    n_rows,
+    n_features,
+    steps,
+    scale,
+    asked=1,
+    wanted=None,
+    prior=None,
+    near=None,
 ):
     """Search a quantile of every feature.
 
@@ -480,6 +491,9 @@ def bisect_quantile(
         at its own place.
     prior : tuple of two ndarrays of shape (n_features, n_intervals), default=None
         Positions of `key` where intervals start, and their weights; None for those of `key`.
+    near : ndarray of shape (n_features,), default=None
+        The search ends when all quantiles are believed to be no farther from 0: they are not asked
+        for more digits.
 
     Returns
     -------
@@ -520,7 +534,10 @@ def bisect_quantile(
         order = starts.argsort(axis=1, kind="stable")
         starts = starts[every, order]
         logs = logs[every, order] + more[every, order].cumsum(axis=1)
-    return Belief(key, starts, logs)
+        belief = Belief(key, starts, logs)
+        if near is not None and (np.abs(belief.interval()).max(axis=0) <= near[own]).all():
+            break
+    return belief
 
 
 def _open_places(low, high, n_places):

@@ -394,6 +394,24 @@ def test_settled_features_leave_their_places_to_others(asked, noise):
     np.testing.assert_array_equal(one.middle, two.middle)
 
 
+def test_a_search_ends_once_all_quantiles_are_near_enough_to_0():
+    n, asked, near = 1000, [], np.array([0.3, 0.3])
+    for middles in ([0.0, 0.1], [0.0, 40.0]):
+        X = np.random.default_rng(0).normal(middles, 1, size=(n, 2))
+        asked.append([])
+
+        def sides(thresholds, X=X, asked=asked[-1]):
+            asked.append(thresholds)
+            return SideSum(thresholds).evaluate(FeatureRows(X))
+
+        public = {"n_rows": n, "n_features": 2, "steps": 40, "scale": 5.0}
+        belief = bisect_quantile(sides, FloatKey(), 0.5, near=near, **public)
+    # one that is farther away is searched to the end, and so are those beside it
+    assert len(asked[0]) < 25
+    assert len(asked[1]) == 40
+    assert_allclose(belief.middle, middles, atol=0.1)
+
+
 def test_if_nothing_can_be_learned_the_prior_remains():
     X = np.random.default_rng(0).normal(1e200, 1, size=(10, 100))
     low, middle, high = parts(search(X, 0.5, FloatKey(), noise=1e12, steps=42))
