@@ -950,17 +950,17 @@ MUTANTS = [
     ),
     Mutant(
         "a check of units that is not paid for", "CheckedScales.run",
-        r"math\.hypot\(self\.price, found\.mu\)", "found.mu",
+        r"math\.hypot\(paid, found\.mu\)", "found.mu",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
         "scales that are searched beside a norm and not paid for", "CheckedScales.run",
-        r"math\.hypot\(self\.price, found\.mu\)", "self.price",
+        r"math\.hypot\(paid, found\.mu\)", "paid",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
         "a check of a norm that is not paid for", "CheckedScales.run",
-        r"else self\.price", "else 0.0",
+        r"else paid", "else 0.0",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(

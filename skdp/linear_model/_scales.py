@@ -580,24 +580,43 @@ def _alike(spans, seen, common):
 
 
 @dataclass(frozen=True)
-class CheckedScales:
-    """Scales that follow a check whether columns are alike, and rows about as long as a norm.
+class NormCheck:
+    """A check whether columns are alike, and rows about as long as a public norm if there is one.
 
     Parameters
     ----------
     least, of_norm : float, bool
         Features that are smaller, but not 0, speak against it; whether in norms of their row.
-    price : float
-        Gaussian-DP parameter of the check: a hair more than the ledger will hold.
+    mu : float
+        Gaussian-DP parameter: a hair more than the ledger will hold.
+    """
+
+    least: float
+    of_norm: bool
+    mu: float
+
+    def run(self, curator):
+        """Return whether they are, by a released count."""
+        query = MagnitudeSides((SmallEntry(self.least, self.of_norm),), np.array([0.5]))
+        (most,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        return float(most) < 0
+
+
+@dataclass(frozen=True)
+class CheckedScales:
+    """Scales that follow a check whether columns are alike.
+
+    Parameters
+    ----------
+    check : NormCheck
+        The check.
     alike, unlike : SearchedScales
         What is searched if they are, nothing beside a norm; and if they are not.
     is_made_up : bool
         Whether rows are made up, for a plan with the most releases.
     """
 
-    least: float
-    of_norm: bool
-    price: float
+    check: NormCheck
     alike: SearchedScales
     unlike: SearchedScales
     is_made_up: bool
@@ -609,7 +628,7 @@ class CheckedScales:
     @property
     def mu(self):
         """Gaussian-DP parameter of what is released if columns are alike."""
-        return math.hypot(self.price, self.alike.mu)
+        return math.hypot(self.check.mu, self.alike.mu)
 
     @property
     def n_releases(self):
@@ -618,13 +637,10 @@ class CheckedScales:
 
     def run(self, curator, radius, center, scale):
         """Check, and search; parameters and result are those of `SearchedScales.run`."""
-        query = MagnitudeSides((SmallEntry(self.least, self.of_norm),), np.array([0.5]))
-        (most,) = curator.release(query, GaussianMechanism(self.price / (1 + 1e-9)))
-        is_alike = float(most) < 0 and not self.is_made_up
+        is_alike, paid = self.check.run(curator) and not self.is_made_up, self.check.mu
         plan = self.alike if is_alike else self.unlike
         found = plan.run(curator, radius, center, scale)
-        spent = math.hypot(self.price, found.mu) * (1 + 1e-9) if found.mu else self.price
-        return replace(found, mu=spent)
+        return replace(found, mu=math.hypot(paid, found.mu) * (1 + 1e-9) if found.mu else paid)
 
 
 def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
@@ -660,7 +676,8 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
     if found < fewest:
         return nothing
     least = _TOO_SMALL * float(norm) / columns**1.5
-    return CheckedScales(least, False, min(found, most) / ranks, nothing, scales, is_made_up)
+    check = NormCheck(least, False, min(found, most) / ranks)
+    return CheckedScales(check, nothing, scales, is_made_up)
 
 
 def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
@@ -697,8 +714,8 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
         return scales
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
-    unlike = replace(plan, unit=found / ranks)
-    return CheckedScales(_TOO_SMALL / n_columns**1.5, True, mu, alike, unlike, is_made_up)
+    check = NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
+    return CheckedScales(check, alike, replace(plan, unit=found / ranks), is_made_up)
 
 
 def center_and_scale(columns, n_features):
