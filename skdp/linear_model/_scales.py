@@ -14,28 +14,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._quantiles import (
+from skdp._bisection import (
     LOWEST_CELL,
+    MANTISSA_BITS,
     N_CELLS,
     Columns,
+    FloatKey,
     GradientNorm,
     MagnitudeCells,
     MagnitudeSides,
-    MagnitudeThreshold,
     RowNorm,
     SmallEntry,
     TargetDistance,
-    TargetMedian,
     TargetValue,
-    scales_in_cells,
-)
-from skdp._rows.linear import StandardColumns
-from skdp.preprocessing._standard_scaler import (
-    MANTISSA_BITS,
-    FloatKey,
     bisect_quantile,
+    scales_in_cells,
     shortest,
 )
+from skdp._quantiles import MagnitudeThreshold, TargetMedian
+from skdp._rows.linear import StandardColumns
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, signal_to_noise
 from skdp.privacy.laws.exponential import ExponentialMechanism

@@ -20,25 +20,22 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from skdp import DPLpRegressor, DPRidge, papers, solvers
-from skdp._groups import PARTS
-from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import SquaredLoss
-from skdp._quantiles import (
+from skdp._bisection import (
     N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
     MagnitudeSides,
-    MagnitudeThreshold,
     RowNorm,
     SmallEntry,
     TargetDistance,
-    TargetMedian,
     TargetValue,
-    candidates,
-    rate,
     scales_in_cells,
 )
+from skdp._groups import PARTS
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import SquaredLoss
+from skdp._quantiles import MagnitudeThreshold, TargetMedian, candidates, rate
 from skdp._rows.base import sum_over
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
@@ -937,7 +934,7 @@ def test_cells_of_stored_entries_attain_their_sensitivity(adjacency):
 def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     shorten_chunks(monkeypatch, 40, threads=True)
     # long pieces are divided, short ones sorted, and neighbours among these joined
-    monkeypatch.setattr("skdp._quantiles._FEW", 40)
+    monkeypatch.setattr("skdp._bisection._FEW", 40)
     rng = np.random.default_rng(0)
     X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
     X[::5] = rng.integers(-4, 5, size=(60, 3)).astype(dtype) * dtype(0.125)
