@@ -551,7 +551,19 @@ MUTANTS = [
     Mutant(
         "a look at entries far out: it is not paid for",
         "PrivateLinearRegressor._prepared",
-        r"math\.hypot\(scales\.mu, tail\.mu\)", "scales.mu",
+        r"tail\.mu, ", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at the size of targets: it is not paid for",
+        "PrivateLinearRegressor._prepared",
+        r", look\.mu", "",
+        "tests/linear_model/test_lp_regressor.py",
+    ),
+    Mutant(
+        "a look at the size of targets: it has no noise", "UnitLook.run",
+        r"released = curator\.release\(.*\)",
+        "released = query.evaluate(curator._admitted(None))",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(

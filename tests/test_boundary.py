@@ -373,7 +373,7 @@ def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
 # -- sizes that only shrink ----------------------------------------------------------------------
 
 #: committed sizes in lines; to raise one needs a sentence in docs/reviewers.rst
-KERNEL, CURATOR, REACHED = 2000, 200, 3500
+KERNEL, CURATOR, REACHED = 2000, 200, 3450
 
 
 def lines_of(module):

@@ -870,6 +870,30 @@ def test_a_ridge_with_a_look_keeps_its_claim(adjacency):
     assert any("squared residuals" in one.query for one in found.releases)
 
 
+@pytest.mark.parametrize("times", [0.01, 100.0])
+@pytest.mark.parametrize("name", ["data_norm", "target_scale"])
+def test_one_unit_of_a_ridge_that_is_far_off_is_brought_near(name, times):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 10))
+    y = X @ rng.normal(size=10) + rng.normal(size=5000)
+    own = {"data_norm": math.sqrt(10), "target_scale": y.std()}[name]
+    with pytest.warns(NoisyEstimateWarning, match=rf"{name}=.* is far from what was found, and"):
+        model = DPRidge(3.0, **{name: times * own}, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    taken = model.target_scale_[0] if name == "target_scale" else model.feature_scale_[0]
+    assert 0.3 < taken / (own if name == "target_scale" else 1.0) < 6
+
+
+def test_two_units_of_a_ridge_that_cut_most_rows_are_said():
+    X, y = ROWS, targets(ROWS)
+    norm, scale = np.linalg.norm(X, axis=1).max(), np.abs(y).max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyEstimateWarning)
+        DPRidge(4.0, data_norm=norm, target_scale=scale).fit(X, y)
+    with pytest.warns(NoisyEstimateWarning, match="they are cut, count .* of a row in the mean"):
+        DPRidge(4.0, data_norm=norm / 100, target_scale=scale).fit(X, y)
+
+
 def test_targets_of_small_spread_have_a_unit_of_their_own():
     rng = np.random.default_rng(0)
     # beside many columns that share a unit

@@ -125,8 +125,9 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         columns.
     target_scale : float, default=None
         Public unit of the targets, around 0, in [1e-50, 1e50]: not a bound, but the usual size of a
-        target, as in `DPLpRegressor`. None finds the median, and a usual distance from it. All
-        searches cost at most .85 of the squared Gaussian-DP budget, mostly a fifth or less.
+        target, and brought near it, as in `DPLpRegressor`. None finds the median, and a usual
+        distance from it. All searches cost at most .85 of the squared Gaussian-DP budget, mostly a
+        fifth or less.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in the presence of a row ("add-remove"). See

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._bisection import MagnitudeCells, TargetDistance, scales_in_cells
 from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
@@ -57,6 +58,7 @@ from skdp.linear_model._scales import (
     say_of_flat,
     say_of_scales,
     say_of_signal,
+    say_of_unit,
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
@@ -416,6 +418,48 @@ def plan_tail(scales, epsilon, delta, adjacency):
     return TailPlan(min(moved / _LOOK, most) if moved <= _MOST_LOOK * most else 0.0)
 
 
+# A look at the size of targets, beside a public unit.
+
+
+# ranks of the look, as a rule and at least, and its part of the squared budget at most; and what
+# root mean squares of targets, in units that are given, are taken to be in between: noise grows
+# with a unit, and a smaller one cuts residuals
+_RANKS, _FEWEST_RANKS, _RANKS_SHARE, _SIZES = 50.0, 25.0, 0.01, (0.5, 4.0)
+
+
+@dataclass(frozen=True)
+class UnitLook:
+    """A look whether a public unit of targets is of their size.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter: a hair more than the ledger will hold. 0 for no look.
+    n_rows : int
+        Number of rows.
+    """
+
+    mu: float
+    n_rows: int
+
+    def run(self, curator, scale):
+        """Return the unit, brought to about the size that a quarter of the targets exceed."""
+        query = MagnitudeCells((TargetDistance(0.0),), np.zeros(1, dtype=np.int64))
+        released = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
+        counts, noise = query.by_number(released, curator.ledger.releases[-1].noise.scale)
+        found = scales_in_cells(counts, noise, 0.25 * self.n_rows)[0][0] / scale
+        # nothing is seen of targets that are nearly all 0
+        return scale if math.isnan(found) else scale * (found / np.clip(found, *_SIZES))
+
+
+def plan_unit_look(n_rows, epsilon, delta, adjacency):
+    """Plan a look at the size of targets, from public facts; none where rows are too few."""
+    moved = (1 if adjacency == "zero-out" else 2) / n_rows
+    most = math.sqrt(_RANKS_SHARE) * gdp_mu(epsilon, delta) if delta else 0.0
+    enough = moved * _FEWEST_RANKS / 2 <= most
+    return UnitLook(min(moved * _RANKS / 2, most) if enough else 0.0, n_rows)
+
+
 # The fit: units, a threshold, then any solver.
 
 
@@ -533,15 +577,15 @@ class PrivateLinearRegressor(
         hidden = hidden_count(self)
 
         def planned(n_rows, unit="row"):
-            scales, tail, clipping, problem = self._prepared(n_rows, *shape)
+            scales, tail, look, clipping, problem = self._prepared(n_rows, *shape)
             bound = 0 if hidden is None else hidden.most
             problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
             plan = self._planned(problem, solver, self._units(scaling, scales), None)
-            return scales, tail, clipping, problem, solver, plan
+            return scales, tail, look, clipping, problem, solver, plan
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        scales, tail, clipping, problem, solver, plan = planned(n_rows, unit)
+        scales, tail, look, clipping, problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
         doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
@@ -560,7 +604,8 @@ class PrivateLinearRegressor(
             n_releases=self._n_releases(plan)
             + scales.n_releases
             + len(clipping.prices)
-            + bool(tail.mu),
+            + bool(tail.mu)
+            + bool(look.mu),
             doubts=doubts,
         ) as curator:
             given = self._units(scaling, scales).given
@@ -574,6 +619,9 @@ class PrivateLinearRegressor(
             far_target = drawn[2] if self.target_scale is None else 1.0
             say_of_far(doubts, far, far_target, columns)
             say_of_flat(doubts, scales, columns)
+            if look.mu:
+                drawn = *drawn[:2], look.run(curator, drawn[2])
+                say_of_unit(doubts, "target_scale", self.target_scale, drawn[2:])
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
             units, problem, columns = self._bent(curator, solver, problem, units)
             curator.map_rows(units.rows)
@@ -684,8 +732,16 @@ class PrivateLinearRegressor(
             is_sparse=is_sparse,
         )
 
+    def _look(self, n_rows):
+        """Return the plan of a look at the size of targets: for a given unit, and the default."""
+        # penalties, bounds and clips are in that unit
+        default = self.coef_bound is None and self.l2 == 0 and self.clipping_norm is None
+        default &= asked_solver(self.solver) is None and is_number(self.p)
+        looks = default and self.target_scale is not None
+        return plan_unit_look(n_rows, self.epsilon, self.delta * looks, self.adjacency)
+
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
-        """Return the plans of scales, tails and a clip, and the problem without its clip."""
+        """Return the plans of scales, looks and a clip, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
@@ -693,6 +749,7 @@ class PrivateLinearRegressor(
         if self._extrapolates:
             tail = plan_tail(scales, self.epsilon, self.delta, self.adjacency)
         scales = replace(scales, with_tails=True) if tail.mu else scales
+        look = self._look(n_rows)
         units = self._units(scaling, scales)
         problem = Problem(
             n_rows=n_rows,
@@ -708,7 +765,7 @@ class PrivateLinearRegressor(
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
-            scale_mu=math.hypot(scales.mu, tail.mu),
+            scale_mu=math.hypot(scales.mu, tail.mu, look.mu),
             expected_radius=math.hypot(math.sqrt(n_features), EXPECTED_SHIFT),
             is_made_up=self._is_made_up,
         )
@@ -718,7 +775,7 @@ class PrivateLinearRegressor(
             tail=n_rows / problem.signal,
         )
         problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
-        return scales, tail, clipping, problem
+        return scales, tail, look, clipping, problem
 
     def _planned(self, problem, solver, units, clip):
         """Return the plan of a solver in some units, with a clip that was drawn, or None."""
@@ -778,11 +835,11 @@ class DPLpRegressor(PrivateLinearRegressor):
         is used only where columns are not standardised: with fewer rows, CSR rows, and at delta 0.
     target_scale : float, default=None
         Public unit B of the targets, in [1e-50, 1e50], around 0: not a bound, but a usual size,
-        which about a quarter of the targets exceed. A value ten times too large loses .1 of R2 or
-        more; with one a hundred times too large the model is worse than the mean. If targets are
-        far from 0, subtract a public guess of the median. None finds the median privately (with
-        `fit_intercept`), and a distance from it that about a quarter exceed; this is better than a
-        loose bound.
+        which about a quarter of the targets exceed. With the default solver, a number for `p`, and
+        neither penalty, bound nor clip, at most .01 of the squared budget looks at the size of the
+        targets if rows are enough for that, and a unit more than twice too large, or four times too
+        small, is brought near it, with a warning. None finds the median privately (with
+        `fit_intercept`), and a distance from it that about a quarter exceed.
     l2 : float, default=0.0
         Strength of the penalty, not negative; for ``p=2`` it is the `alpha` of scikit-learn's
         `Ridge`. "output" and "phased" need a penalty for privacy, and choose one if it is 0. They

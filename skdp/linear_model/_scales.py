@@ -975,6 +975,16 @@ def say_of_scales(doubts, wanted, n_rows, epsilon, *, missing, vague, most=False
     )
 
 
+def say_of_unit(doubts, name, given, taken):
+    """Take note if a unit that was given is not the one that was taken, a sequence of numbers."""
+    if given is not None and not np.allclose(np.divide(taken, given), 1.0):
+        doubts.noise(
+            f"{name}={given!r} is far from what was found, and "
+            f"{', '.join(f'{one:.3g}' for one in taken[:3])} was taken. Give a number near that, "
+            "in the unit of the data, or None."
+        )
+
+
 # scales from here on may be those of larger numbers: the last cell of a search begins there
 _END = LARGEST / 3
 

@@ -414,6 +414,10 @@ class KnownUnits:
         return self.units, None, False
 
 
+# root mean squares of spreads that were found, in units that are given, are taken to be in between
+_SPREADS = (0.25, 2.0)
+
+
 @dataclass(frozen=True)
 class UnitsPlan:
     """How units are found; public numbers only.
@@ -477,7 +481,8 @@ class UnitsPlan:
         curator : Curator
             Holds rows of any length; rows in the new units when this returns.
         given : ndarray of shape (n_features,) or None
-            Units of columns that are known, around 0; NaN for the others.
+            Units of columns that are known, around 0; NaN for the others. What is far from the
+            spreads that were found is brought nearer to them.
 
         Returns
         -------
@@ -499,8 +504,13 @@ class UnitsPlan:
         unit = spread**self.power * math.exp(float(np.log(spread).mean())) ** (1 - self.power)
         origin = center
         if given is not None:
-            origin = np.where(np.isnan(given), center, 0.0)
-            unit = np.where(np.isnan(given), unit, given)
+            known = ~np.isnan(given)
+            origin = np.where(known, 0.0, center)
+            if columns is not None and known.any():
+                # columns far beyond their unit hide the others, and noise hides those far below it
+                found = math.sqrt(np.mean((spread[known] / given[known]) ** 2))
+                given = given * (found / min(max(found, _SPREADS[0]), _SPREADS[1]))
+            unit = np.where(known, given, unit)
         unit = unit / self.stretch
         move = {"weight": spread / unit, "shift": (center - origin) / unit}
         if (move["weight"] != 1).any() or move["shift"].any():

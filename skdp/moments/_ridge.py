@@ -49,7 +49,7 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.linear_model._lp_regressor import NearerRows, TailPlan, plan_tail
-from skdp.linear_model._scales import LARGEST, plan_scales
+from skdp.linear_model._scales import LARGEST, plan_scales, say_of_unit
 from skdp.moments._products import (
     CONSTANT,
     ColumnUnits,
@@ -99,6 +99,8 @@ _FEW, _DRAWS = 32, 2048
 _MORE = 2.8
 # targets whose unit is less than that part of their origin have one that may be inexact
 _NEARLY_EQUAL = 5e-4
+# with given units rows count less than that in the mean only if most are cut a great deal
+_COUNTED = 0.15
 # part of a direction below these that is in a column worth naming
 _NAMED = 0.2
 # epsilon from which R2 is above .5 on the 200 rows of scikit-learn's checks, for nearly every seed
@@ -575,9 +577,12 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
     eigenvalue of the features, and the weight of the rows, are twice what noise alone makes. A
     posterior mean has none: how far it is from the truth depends on what was taken to be likely.
     The guide has the coverage that was measured. Given units that are far too small cut most rows,
-    and intervals miss the truth, without a warning. Of new targets `predict` has a standard
-    deviation: of the residuals nothing is released but one variance, in which long rows count less.
-    It says nothing of their law, nor whether they are wider in one place than in another.
+    and intervals miss the truth: the released sum of the constants tells, and there is a warning.
+    If one of the two units is given and columns are searched, it is brought to within a factor of
+    two, or four if it is larger, of the spreads that are found, with a warning. Of new targets
+    `predict` has a standard deviation: of the residuals nothing is released but one variance, in
+    which long rows count less. It says nothing of their law, nor whether they are wider in one
+    place than in another.
 
     Memory is a copy of dense rows in double precision, if they are not streamed, and three or four
     matrices of n_features squared. More than 8,192 features and targets are refused.
@@ -902,17 +907,32 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         self._units = unit
         self.feature_center_, self.target_center_ = units.center[:d], units.center[d:]
         self.feature_scale_, self.target_scale_ = np.split(units.unit * stretch, [d])
-        if (self.target_scale_ < _NEARLY_EQUAL * np.abs(self.target_center_)).any():
-            doubts.noise(
-                f"targets vary by less than {_NEARLY_EQUAL:g} of their size, and their origin may "
-                "be as far off. Subtract a public guess of their median."
-            )
+        self._say_of_units(equations, doubts)
         if spectrum[-1] < edge:
             doubts.noise(
                 "no direction of the features has more variance than the noise: the "
                 "coefficients are mostly random. Use more rows, fewer columns or a larger epsilon."
             )
         return solved
+
+    def _say_of_units(self, equations, doubts):
+        """Take note of units that do not fit the rows, by public and released numbers alone."""
+        length = self.feature_scale_[:1] * math.sqrt(equations.n_features)
+        say_of_unit(doubts, "data_norm", self.data_norm, length)
+        say_of_unit(doubts, "target_scale", self.target_scale, self.target_scale_)
+        share, error = np.array([equations.products[-1, -1], equations.noise]) / CONSTANT**2
+        is_known = self.data_norm is not None and self.target_scale is not None
+        if is_known and self.max_weight is None and share + 3 * error < _COUNTED:
+            doubts.noise(
+                "most rows are much longer than data_norm, or their targets larger than "
+                f"target_scale: they are cut, count {max(share, 0.0):.2g} of a row in the mean, "
+                "and intervals miss the truth. Give larger numbers, or None."
+            )
+        if (self.target_scale_ < _NEARLY_EQUAL * np.abs(self.target_center_)).any():
+            doubts.noise(
+                f"targets vary by less than {_NEARLY_EQUAL:g} of their size, and their origin may "
+                "be as far off. Subtract a public guess of their median."
+            )
 
     @overload
     def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> NDArray[Any]: ...

@@ -358,14 +358,36 @@ def test_too_few_rows_are_warned_of_from_public_numbers():
         DPLpRegressor(l2=1.0).fit(np.zeros((1000, 3)), np.arange(1000.0))
 
 
+@pytest.mark.parametrize("times", [1e-3, 100.0, 1e4])
+def test_a_unit_of_targets_that_is_far_off_is_brought_near(times):
+    X, y, _, _ = heavy(4000)
+    usual = np.quantile(np.abs(y), 0.75)
+    given = times * usual
+    with pytest.warns(
+        NoisyEstimateWarning, match=r"target_scale=.* is far from what was found, an"
+    ):
+        model = linear_model(DPLpRegressor, target_scale=given, random_state=0).fit(X, y)
+    assert 0.15 * usual < model.target_scale_ < 3 * usual
+    near = linear_model(DPLpRegressor, target_scale=usual, random_state=0).fit(X, y)
+    assert near.target_scale_ == usual
+    assert near.score(X, y) - 0.1 < model.score(X, y)
+    # one of a threshold, a penalty or a bound means what it says; and with few rows nothing is seen
+    for options in ({"p": "huber"}, {"l2": 1.0}, {"coef_bound": 1.0}, {"solver": "gd"}):
+        kept = linear_model(DPLpRegressor, target_scale=given, max_iter=1, **options).fit(X, y)
+        assert kept.target_scale_ == given
+    few = linear_model(DPLpRegressor, target_scale=given).fit(X[:100], y[:100])
+    assert few.target_scale_ == given
+
+
 def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     X, y, _, _ = heavy(4000)
     few = DPLpRegressor().fit(X[:60], y[:60])
     assert len(few.ledger_.releases) == 1
-    # medians of targets, cells, medians and cells of columns that are away from 0, spreads
+    # medians of targets, cells, medians and cells of columns that are away from 0, spreads; beside
+    # a unit of targets that is given a look at their size
     for options, searches in [
-        ({}, 5), ({"data_norm": 1.0}, 5), ({"target_scale": 2.0}, 4),
-        ({"data_norm": 1.0, "target_scale": 2.0}, 4), ({"fit_intercept": False}, 2),
+        ({}, 5), ({"data_norm": 1.0}, 5), ({"target_scale": 2.0}, 5),
+        ({"data_norm": 1.0, "target_scale": 2.0}, 5), ({"fit_intercept": False}, 2),
         ({"data_norm": 1.0, "target_scale": 2.0, "l2": 1.0}, 0), ({"l2": 1.0}, 3),
         ({"clipping_norm": "private"}, 6),
     ]:  # fmt: skip
