@@ -111,8 +111,33 @@ MUTANTS = [
     ),
     Mutant(
         "a sampler is believed that says it learns nothing", "learns_nothing",
-        r'if hasattr\(step, "fit_resample"\):', "if False:",
+        r"if multiplies_rows\(step\):", "if False:",
         "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "patches of an image are so many people", "multiplies_rows",
+        r' or "PatchExtractor" in sklearn_bases\(step\)', "",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "rows decide for which labels there is a fit", "_one_for_each",
+        r'getattr\(holder, "multilabel_", False\)', "False",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "a method of this library that fits is a known function", "_fits",
+        r'hasattr\(owner, "fit"\) and', "False and",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "any function of Python is one of numpy", "is_known",
+        r" and not set\(.*function\.types[^\n]*", "",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a fit that ended midway keeps the total of the one before", "open_gate",
+        r"vars\(estimator\)\.pop\(name, None\)", "pass",
+        "tests/test_bad_input.py",
     ),
     Mutant(
         "rows choose the columns of a step", "what_rows_decide",
@@ -312,6 +337,26 @@ MUTANTS = [
         "streams: a range has views of a chunk that is filled again", "ChunkTable._next",
         r"return _of_its_own\(block\)", "return block",
         "tests/streams/test_linear.py",
+    ),
+    Mutant(
+        "a secret number of rows is an attribute of a fit that releases nothing",
+        "DPStandardScaler.fit", r'1 if self\.adjacency == "add-remove" else n_rows', "n_rows",
+        "tests/test_counted.py",
+    ),
+    Mutant(
+        "streams: a chunk with text makes text of the labels of others", "in_one",
+        r"wide = len\(kinds\) > 1", "wide = False",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "streams: a chunk of floats makes floats of large labels of others", "in_one",
+        r"wide = len\(kinds &", "wide = False and len(kinds &",
+        "tests/test_strange_labels.py",
+    ),
+    Mutant(
+        "large labels are those of other classes, unless there is a gap beside them", "_places",
+        r'if alike and len\(kinds & set\("iuf"\)\) > 1:', "if False:",
+        "tests/test_strange_labels.py",
     ),
     Mutant(
         "streams: groups that change are not seen", "Identified.check",
@@ -590,6 +635,11 @@ MUTANTS = [
     Mutant(
         "a bent regression: the search is not paid for by the choice", "TrialPlan.run",
         r"problem\.scale_mu, \*spent", "problem.scale_mu, *spent[1:]",
+        "tests/linear_model/test_kernel_regressor.py",
+    ),
+    Mutant(
+        "a bent regression: the check of its columns is not paid for", "DPKernelRegressor._bent",
+        r"math\.hypot\(problem\.scale_mu, check\.mu\)", "problem.scale_mu",
         "tests/linear_model/test_kernel_regressor.py",
     ),
     Mutant(

@@ -286,6 +286,9 @@ def open_gate(
         progress=progress,
         unit=unit,
     )
+    for name in ("ledger_", "privacy_spent_"):
+        # of an earlier fit: if this one ends midway, attributes may be of both
+        vars(estimator).pop(name, None)
     if progress is not None:
         facts = (epsilon, adjacency) if hidden is None else (hidden.epsilon, hidden.adjacency)
         progress.announce(n_rows, unit, facts[0], delta, facts[1], at_most)

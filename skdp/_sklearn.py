@@ -830,7 +830,11 @@ def coded(y, classes):
 def _places(y, classes):
     """Return the position of every label among sorted classes, and -1 where there is none."""
     kinds = {y.dtype.kind, classes.dtype.kind}
-    if not (kinds <= set("biuf") or kinds in ({"U"}, {"S"})):
+    alike = kinds <= set("biuf") or kinds in ({"U"}, {"S"})
+    if alike and len(kinds & set("iuf")) > 1:
+        # a large whole number is compared as itself, be there gaps beside it or not
+        alike = bool((np.abs(classes.astype(np.float64)) < 2**53).all())
+    if not alike:
         # entry by entry: what is in one has no part in what others are
         known = {label: place for place, label in enumerate(classes.tolist())}
         return np.fromiter((_place(label, known) for label in y.tolist()), np.int64, len(y))

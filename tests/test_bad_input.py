@@ -17,6 +17,7 @@ from skdp import (
     BoundedScaler,
     DPFeatureCenterer,
     DPHingeSVM,
+    DPKernelClassifier,
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
@@ -431,6 +432,32 @@ def test_a_fit_that_fails_midway_sets_nothing(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+
+
+@pytest.mark.parametrize("n_releases", [0, 4])
+def test_a_fit_that_fails_midway_leaves_no_total_of_an_earlier_one(n_releases, monkeypatch):
+    model = DPKernelClassifier(kernel="additive", n_knots=2, epsilon=8.0).fit(X, y)
+    left, release = [None] * n_releases, Curator.release
+
+    def fails(self, *args, **options):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return release(self, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Curator, "release", fails)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    # what it holds may be of both fits
+    with pytest.raises(TypeError, match="has no ledger_"):
+        privacy_spent(model)
+    assert not hasattr(model, "privacy_spent_")
+    # one that is refused before anything is released changes nothing
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), y)
+    assert privacy_spent(model).n_fits == 1
 
 
 @pytest.mark.sample(5)

@@ -191,6 +191,21 @@ def test_a_table_of_which_all_is_public_costs_nothing():
     assert budget.spent == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("unit", ["row", "group"])
+def test_a_fit_that_releases_nothing_keeps_the_number_secret(unit):
+    model, (X, _) = DPStandardScaler(with_mean=False, with_std=False, **SECRET), rows_of(40)
+    kept = np.arange(40) >= 4
+    groups = np.arange(40) // 4
+    if unit == "row":
+        result = trace_privacy(model, X, X[1:])
+    else:
+        given = {"groups": groups, "groups_neighbour": groups[kept]}
+        result = trace_privacy(model, X, X[kept], **given)
+    assert result.passed is not False
+    assert not result.violations
+    assert not result.releases
+
+
 def test_a_plan_is_the_ledger_of_a_fit():
     X, y = rows_of(1000)
     public = {"classes": [0, 1], "data_norm": 1.0, "solver": "preconditioned"}

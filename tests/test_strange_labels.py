@@ -4,6 +4,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from skdp import (
     FederatedDPLogisticRegression,
     LocalDPLogisticRegression,
 )
+from skdp._rows.dask import Sealed, with_targets
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.io import stream_arrays, stream_chunks, stream_parquet
 
@@ -153,6 +155,46 @@ def test_a_gap_among_labels_decides_about_no_other():
     table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": columns["Arrow"]})
     streams = stream_parquet(table, target="y")
     assert_array_equal(fitted("logistic", *streams, [2**53, 2**60]), expected)
+
+
+#: labels of a chunk of one row, and those of all other chunks: numpy would make text of these, or
+#: floats, of which two are one
+BESIDE = {
+    "text": (np.array(["maybe"]), 0, [0, 1]),
+    "a list of text": (["maybe"], 0, [0, 1]),
+    "bytes": (np.array([b"maybe"]), 0, [0, 1]),
+    "a float": (np.array([0.5]), 2**53, [2**53, 2**60]),
+    "no number": ([np.nan], 2**53, [2**53, 2**60]),
+    "beyond int64": (np.array([2**63], dtype=np.uint64), -(2**53), [-(2**53) - 2, -(2**53)]),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_chunk_with_labels_of_another_type_decides_about_no_other(name):
+    odd, least, classes = BESIDE[name]
+    labels = least + NUMBERS
+    expected = fitted("logistic", X, replaced(labels, 39, None), classes)
+    chunks = [(X[:39], labels[:39]), (X[39:], odd)]
+    assert_array_equal(fitted("logistic", *stream_chunks(chunks), classes), expected)
+    one = with_targets((X, None), labels[:39], Sealed(slice(None)), odd, Sealed(slice(None)))
+    table = dict(zip(one[1].tolist()[:39], labels[:39].tolist(), strict=True))
+    assert all(found == given for found, given in table.items())
+    assert_array_equal(fitted("logistic", X, one[1], classes), expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 6])
+@pytest.mark.parametrize("make", [pl.Series, pa.array, partial(pd.Series, dtype="Int64")])
+def test_classes_that_are_floats_are_no_other_whole_numbers_beside_a_gap(make, n_classes):
+    large = [2**53 + int(label) for label in NUMBERS]
+    classes = [2.0**53, *map(float, range(1, n_classes))]
+    expected = fitted("logistic", X, replaced(np.array(large), 3, None), classes)
+    assert_array_equal(
+        fitted("logistic", X, make([None if i == 3 else y for i, y in enumerate(large)]), classes),
+        expected,
+    )
+    # a gap is a label of nobody, and nothing else
+    large[3] = 9**9
+    assert_array_equal(fitted("logistic", X, make(large), classes), expected)
 
 
 @pytest.mark.parametrize("odd", [0.5, "maybe"])

@@ -29,6 +29,7 @@ from skdp._rows.streams import (
     Table,
     as_block,
     as_stored,
+    in_one,
     is_dask,
     joined,
     names_of,
@@ -674,7 +675,7 @@ def with_targets(block, *parts):
     X, _ = block
     # places, and not labels of an index
     pieces = [as_stored(part).ravel()[where.content] for part, where in _pairs(parts)]
-    return as_block(X, np.concatenate(pieces) if len(pieces) > 1 else pieces[0])
+    return as_block(X, in_one(pieces) if len(pieces) > 1 else pieces[0])
 
 
 def with_numbers(block, numbers):

@@ -185,9 +185,28 @@ def joined(pieces):
     filled = [piece for piece in pieces if piece[0].shape[0]] or pieces[:1]
     if len(filled) == 1:
         return filled[0]
-    rows, *others = zip(*filled, strict=True)
+    rows, y, *others = zip(*filled, strict=True)
     X = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
-    return X, *(None if parts[0] is None else np.concatenate(parts) for parts in others)
+    return X, None if y[0] is None else in_one(y), *map(np.concatenate, others)
+
+
+def in_one(parts):
+    """Return targets one after another; no entry changes its type for that of another part.
+
+    numpy would make text of all numbers beside a part with text, and floats of whole numbers that
+    have none: the labels of a whole range would depend on one row.
+    """
+    kinds = {part.dtype.kind for part in parts}
+    whole = [part for part in parts if part.dtype.kind in "iu"]
+    if kinds <= set("biuf"):
+        wide = len(kinds & set("iuf")) > 1 and any(not _have_floats(part) for part in whole)
+    else:
+        wide = len(kinds) > 1
+    return np.concatenate([one_by_one(part) for part in parts] if wide else parts)
+
+
+def _have_floats(whole):
+    return whole.min(initial=0) >= -(2**53) and whole.max(initial=0) <= 2**53
 
 
 # Tables and record batches of Arrow as arrays of numpy; pyarrow is imported when one is met.

@@ -543,9 +543,10 @@ def difference(
         if one.shape != other.shape or one.dtype != other.dtype:
             return name
         return None if np.array_equal(one, other, equal_nan=one.dtype.kind in "fc") else name
-    if isinstance(one, float | complex | np.inexact):
+    if isinstance(one, float | complex | np.generic):
+        # NaN and NaT equal nothing, themselves included
         return None if one == other or (one != one and other != other) else name
-    if isinstance(one, str | bytes | int | np.generic | frozenset | set | range | type):
+    if isinstance(one, str | bytes | int | frozenset | set | range | type):
         return None if one == other else name
     if _written(one) != _written(other):
         return name

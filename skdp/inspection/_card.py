@@ -38,6 +38,7 @@ from skdp.privacy.books.spent import (
     keeps_ledgers,
     learns_nothing,
     leaves,
+    multiplies_rows,
     privacy_spent,
 )
 from skdp.privacy.books.texts import a_kind
@@ -486,7 +487,7 @@ def _step(step, part):
         role = "holds private fits, which are on the ledger"
     elif learns_nothing(part):
         role = "learns nothing from rows"
-    elif hasattr(part, "fit_resample"):
+    elif multiplies_rows(part):
         role = "resampled rows: later steps may have read one several times"
     else:
         role = "learned from rows, not on the ledger"

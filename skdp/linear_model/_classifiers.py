@@ -97,7 +97,7 @@ MECHANISMS = ("gradient", "objective", "output", "exponential")
 # signal to noise from which second moments are worth their price: of classes without a norm, and of
 # a regression; and from which the hinge, which cannot have them, is better off with accelerated
 # steps
-_HEARD_UNSCALED, _HEARD_TARGETS, _CLEAR = 1.5, 10.0, 50.0
+_HEARD_UNSCALED, HEARD_TARGETS, _CLEAR = 1.5, 10.0, 50.0
 
 
 def asked_solver(solver):
@@ -303,7 +303,7 @@ def _best_solver(model, mechanism, problem):
     served = mechanism == "gradient" and not problem.flat
     if served and _serves(model, mechanism, "preconditioned", problem):
         unscaled = HEARD if model.data_norm is not None else _HEARD_UNSCALED
-        heard = _HEARD_TARGETS if is_regressor(model) else unscaled
+        heard = HEARD_TARGETS if is_regressor(model) else unscaled
         # the squares of sparse rows are cheap, and frequent columns stand out from the noise
         if problem.is_sparse and isinstance(problem.loss, LogisticLoss):
             heard = 0.0

@@ -579,7 +579,9 @@ class KernelMixin:
         if self.bounds is not None:
             lower, upper = bounds_of(self, d)
             scale = np.maximum((upper / 2 - lower / 2) / _HALF, SMALLEST)
-            found = StandardColumns(lower / 2 + upper / 2, scale, np.ones(d, dtype=bool))
+            # entries beyond bounds count as those at them
+            seen = np.ones(d, dtype=bool)
+            found = StandardColumns(lower / 2 + upper / 2, scale, seen, farthest=_HALF)
         elif found is None and needed:
             # rows of about the length sqrt(d), as if columns had been standardised
             unit = np.full(d, max(norm / math.sqrt(d), SMALLEST))
@@ -646,8 +648,9 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
     n_components : int, default=None
         Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
-        Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
-        columns, for at most a fifth of the squared Gaussian-DP budget.
+        Public bounds of the columns, as in `BoundedScaler`: entries beyond them count as those at
+        them. None searches origins and units of the columns, for at most a fifth of the squared
+        Gaussian-DP budget.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         Neighbouring data sets differ in one row ("replace-one"), in a null row in its place
         ("zero-out", half the noise), or in the presence of a row ("add-remove"). See

@@ -21,6 +21,7 @@ from skdp._export import beside_columns, mapped_regression
 from skdp._rows.base import bounds_of, empty_rows
 from skdp._sklearn import SCALE_OR_NONE
 from skdp._typing import Adjacency, ArrayLike, Bounds, Budget, MatrixLike, Seed
+from skdp.linear_model._classifiers import HEARD_TARGETS
 from skdp.linear_model._kernel_classifier import (
     KernelMixin,
     LeftOver,
@@ -33,7 +34,7 @@ from skdp.linear_model._lp_regressor import (
     NearerRows,
     PrivateLinearRegressor,
 )
-from skdp.linear_model._scales import plan_scales
+from skdp.linear_model._scales import plan_alike_check, plan_scales
 from skdp.preprocessing._public import check_gamma
 
 # length of the columns, in that of what bends
@@ -110,7 +111,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         "rbf": random Fourier features of a Gaussian kernel beside the columns, for products of
         columns and other dependence on several. "linear": `DPLpRegressor`. "auto" chooses one of
         these by the rows, for 6 to 18 % of the squared Gaussian-DP budget; if public numbers show
-        too little signal for a choice, it is "additive", at no price.
+        too little signal for a choice, it is "additive", at no price, or for at most 3 % "rbf",
+        where rows are too few to find units of columns that are unlike.
     n_knots : int, default=None
         Knots of each function of "additive", at least 2; beyond the outer ones it is a straight
         line. None chooses from 3 to 16 by the numbers of rows and columns and the budget; and
@@ -121,8 +123,8 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
     n_components : int, default=None
         Number of features of "rbf". None chooses from 20 to 500 by the same public numbers.
     bounds : tuple, array-like of shape (n_features, 2) or dict, default=None
-        Public bounds of the columns, as in `BoundedScaler`. None searches origins and units of the
-        columns.
+        Public bounds of the columns, as in `BoundedScaler`: entries beyond them count as those at
+        them. None searches origins and units of the columns.
     target_scale : float, default=None
         Public unit of the targets, around 0, in [1e-50, 1e50]: not a bound, but the usual size of a
         target, and brought near it, as in `DPLpRegressor`. None finds the median, and a usual
@@ -195,7 +197,11 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
 
     "auto" chooses as `DPKernelClassifier` does, by the signal ``n mu / a``. Residuals of straight
     lines are clipped to a unit of the targets. If "rbf" is tried, the reduction of the squares of
-    residuals is released, with at most 1 per row, in that unit. Figures are in the user guide
+    residuals is released, with at most 1 per row, in that unit. Without a choice, and with too few
+    rows to find units of columns, a count tells whether these are alike: rows with an entry, other
+    than 0, below a quarter of what d columns that are alike would leave for the smallest. If more
+    than half of the rows have one, it is "rbf": a column that is far out hides the others from
+    straight lines, and waves of a row are bounded. Figures are in the user guide
     (:ref:`kernel-regressor`).
 
     References
@@ -316,6 +322,26 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
             medians_first=True,
         )
 
+    def _alike(self, problem, n_features):
+        """Return the check whether columns without units are alike; None for none."""
+        straight = replace(problem, n_features=n_features)
+        # with more signal a released geometry makes up for units
+        if self.kernel != "auto" or self.bounds is not None or straight.ratio >= HEARD_TARGETS:
+            return None
+        if self._n_mapped(problem, n_features, "additive"):
+            return None
+        facts = self.epsilon, self.delta, self.adjacency
+        return plan_alike_check(self._scales(problem.n_rows, n_features, False), n_features, *facts)
+
+    def _sizes(self, problem, n_features):
+        if self._alike(problem, n_features) is None:
+            return super()._sizes(problem, n_features)
+        return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in ("linear", "rbf")}
+
+    def _n_releases(self, plan):
+        checked = self._alike(plan.problem, self.n_features_in_) is not None
+        return super()._n_releases(plan) + checked
+
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         check_gamma(self.gamma)
         if self.bounds is not None:
@@ -326,7 +352,12 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
 
     def _bent(self, curator, solver, problem, units):
         d = self.n_features_in_
-        sizes = self._sizes(problem, d)
+        sizes, check = self._sizes(problem, d), self._alike(problem, d)
+        if check is not None:
+            # a plan has the most coefficients
+            kernel = "linear" if check.run(curator) and not problem.is_made_up else "rbf"
+            sizes = {kernel: sizes[kernel]}
+            problem = replace(problem, scale_mu=math.hypot(problem.scale_mu, check.mu))
         bent = any(sizes.values())
         columns = self._in_columns(curator, units.columns, units.radius, bent)
         if columns is not units.columns:
@@ -353,7 +384,7 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         features = maps[kernel]
         self._keep(kernel, features, bends[kernel])
         if features is None:
-            return units, replace(problem, n_features=d), columns
+            return units, _of_size(problem, d), columns
         curator.map_rows(partial(bent_rows, features=features))
         return mapped, _of_size(problem, features.size), columns
 

@@ -68,6 +68,8 @@ _ENTRIES = 4
 # not, two cells are looked for that likely hold a column, for that part of the squared budget. Then
 # ranks of that count, its part of what is searched otherwise at most, ranks of a column at least
 _UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.25, 5.0
+# part of the squared budget of that count at most, where a map of rows makes up for units
+_UNLIKE_MOST = 0.03
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a
@@ -713,6 +715,30 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
     check = NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
     return CheckedScales(check, alike, replace(plan, unit=found / ranks), is_made_up)
+
+
+def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
+    """Plan whether a map of rows is to make up for units of columns that are not searched.
+
+    Parameters
+    ----------
+    scales, n_columns : SearchedScales or ScalesPlan, int
+        How scales are searched; number of columns.
+    epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
+        What is promised for the whole fit.
+
+    Returns
+    -------
+    check : NormCheck or None
+        Whether columns are alike; None if they have units, or the check is not worth its price.
+    """
+    ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+    mu = _UNLIKE_RANKS / ranks
+    worth = scales.mu and mu**2 <= _UNLIKE_MOST * gdp_mu(epsilon, delta) ** 2
+    if n_columns == 1 or scales.n_columns or not worth:
+        return None
+    nothing = SearchedScales(scales.n_rows)
+    return NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, nothing)
 
 
 def center_and_scale(columns, n_features):

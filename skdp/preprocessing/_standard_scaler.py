@@ -422,7 +422,7 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
     scale_ : ndarray of shape (n_features,) or None
         Square root of `var_`, 1 where that is 0. None if not `with_std`.
     n_samples_seen_ : int
-        Number of rows, or of groups.
+        Number of rows, or of groups; 1 if it is a secret and nothing is released.
     ledger_ : Ledger
         Releases and their prices.
     privacy_spent_ : tuple of (float, float)
@@ -624,7 +624,8 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
             with np.errstate(over="ignore", under="ignore"):
                 self.var_ = scale * scale
             self.scale_ = np.where(scale == 0, 1.0, scale)
-        self.n_samples_seen_ = n_rows
+        # a secret number that was not released remains one: otherwise the adjacency is another here
+        self.n_samples_seen_ = 1 if self.adjacency == "add-remove" else n_rows
         return self
 
     @property

@@ -8,6 +8,7 @@ import json
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.multiclass import OneVsRestClassifier
@@ -30,6 +31,7 @@ from skdp import (
     solvers,
 )
 from skdp.audit import trace_privacy
+from skdp.inspection import TableSummary
 from skdp.local import optimal_privunit
 from skdp.privacy import GaussianMechanism, Law, PrivacyBudget, Sampling
 from skdp.privacy.kernel import mechanisms
@@ -722,3 +724,12 @@ def test_the_seeds_of_a_trace_take_nothing_from_the_claim():
     assert result.passed
     fitted = clone(model).fit(told["X"], told["y"])
     assert result.epsilon_claimed == privacy_spent(fitted).epsilon < np.inf
+
+
+def test_a_released_date_that_is_none_equals_itself():
+    days = np.datetime64("2020-01-01", "s") + np.arange(60).astype("m8[D]")
+    other = days.copy()
+    other[7] = "NaT"
+    one, two = (pd.DataFrame({"day": column}) for column in (days, other))
+    result = trace_privacy(TableSummary(epsilon=50.0), one, two)
+    assert result.passed

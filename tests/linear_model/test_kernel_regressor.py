@@ -107,6 +107,19 @@ def test_maps_are_free_and_public_units_save_the_search(kernel):
     assert (known.target_center_, known.target_scale_) == (0.0, 30.0)
 
 
+@pytest.mark.parametrize("kernel", ["auto", "linear", "additive", "rbf"])
+def test_entries_beyond_public_bounds_count_as_those_at_them(kernel):
+    given = {"kernel": kernel, "bounds": (0.0, 1.0), "target_scale": 30.0, "random_state": 0}
+    rows, y = X[:1500] + 2.0, CURVE[:1500] - 130
+    fitted, cut = (model(**given).fit(one, y) for one in (rows, np.clip(rows, 0.0, 1.0)))
+    np.testing.assert_allclose(fitted.coef_, cut.coef_, rtol=1e-9)
+    np.testing.assert_allclose(
+        fitted.predict(rows), cut.predict(np.clip(rows, 0.0, 1.0)), rtol=1e-9
+    )
+    # far rows were scaled down in the fit, and predicted as far: R2 was below -100
+    assert fitted.score(rows, y) > -0.5
+
+
 @pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
 @pytest.mark.parametrize("kernel", ["auto", "additive", "rbf"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
@@ -155,6 +168,50 @@ def test_a_choice_of_the_kernel_is_paid_for_out_of_the_same_budget():
     planned = model(epsilon=16.0, **given).plan(700, 3).ledger
     lines = [[(r.query, r.count) for r in led.releases] for led in (planned, fitted.ledger_)]
     assert lines[0] == lines[1]
+
+
+def test_waves_make_up_for_units_that_are_not_searched():
+    y, small = Z[:, 0] + Z[:, 2], "norms that is not 0"
+    # a signal of 25: by a count, for 8 ranks of it, at most .03 of the squared budget
+    asked = DPKernelRegressor(0.044, random_state=0)
+    unlike, alike = (np.hstack([rows, rows[::-1]]) for rows in (X, Z))
+    for rows, kernel in ((unlike, "rbf"), (alike, "linear")):
+        fitted = clone(asked).fit(rows, y)
+        (line,) = [r for r in fitted.ledger_.releases if small in r.query]
+        assert fitted.kernel_ == kernel
+        assert line.noise.scale == pytest.approx(4000 / 8, rel=2e-3)
+        assert (4000 / line.noise.scale) ** 2 < 0.03 * (4000 * gdp_mu(0.044, 1e-6)) ** 2
+        assert 0.999 * 0.044 < fitted.privacy_spent_[0] <= 0.044
+        assert np.ptp(fitted.feature_scale_) == 0
+    # a plan has the releases of a fit, with waves
+    ledgers = asked.plan(4000, 6).ledger, fitted.ledger_
+    planned, made = ([r.query for r in ledger.releases] for ledger in ledgers)
+    assert planned == made
+    # neither with less signal, nor with units of columns, nor for one of them, nor where it is said
+    for given, rows in (
+        ({"epsilon": 0.03}, unlike),
+        ({"epsilon": 0.1}, unlike),
+        ({}, unlike[:, :1]),
+        ({"kernel": "linear"}, unlike),
+        ({"n_knots": 3}, unlike),
+        ({"bounds": (-4e4, 4e4)}, unlike),
+    ):
+        fitted = clone(asked).set_params(**given).fit(rows, y)
+        assert not any(small in r.query for r in fitted.ledger_.releases)
+
+
+@pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_a_count_of_small_entries_is_part_of_the_claim(adjacency):
+    rows = 0.1 * RNG.normal(size=(60, 6)) * [1.0, 1e3, 1.0, 1.0, 1.0, 1.0]
+    other = rows.copy()
+    rows[7] = 1.0, 1e-3, 1.0, 1.0, 1.0, 1.0
+    other[7] = np.nan if adjacency == "zero-out" else 1.0
+    asked = DPKernelRegressor(2.0 if adjacency == "zero-out" else 4.0, adjacency=adjacency)
+    found = trace_privacy(asked, X=rows, X_neighbour=other, y=np.arange(60) % 2 - 0.5)
+    assert found.passed
+    assert 0.05 < found.share <= 1
+    assert any("norms that is not 0" in r.query for r in found.releases)
 
 
 def nearer(rows, target, weight=None, null=()):

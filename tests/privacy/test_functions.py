@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of users are assumptions, and those that visibly mix rows are refused."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from skdp import (
     DPLogisticRegression,
     DPLpRegressor,
     DPMean,
+    DPStandardScaler,
     NormClipper,
     privacy_card,
     privacy_spent,
@@ -100,6 +103,36 @@ def test_another_function_is_an_assumption(name):
     assert spent.uncovered == ()
     # numpy's own functions of single entries need not be trusted
     assert len(spent.ledger.assumptions) == (name != "logarithm")
+
+
+@pytest.mark.parametrize("scaler", [DPStandardScaler(), StandardScaler()], ids=["private", "exact"])
+def test_a_method_that_fits_is_not_covered(scaler):
+    step = FunctionTransformer(scaler.fit_transform)
+    (item,) = privacy_spent(make_pipeline(step, DPMean(data_norm=1.0)).fit(X)).uncovered
+    assert "fit_transform" in item.text
+    with pytest.raises(ValueError, match="which mixes rows"):
+        DPMean(data_norm=1.0).fit(stream_arrays(X).map(scaler.fit_transform))
+    # one that does not is known
+    step = FunctionTransformer(NormClipper().fit(X).transform)
+    assert not privacy_spent(make_pipeline(step, DPMean(data_norm=1.0)).fit(X)).uncovered
+
+
+def test_a_function_of_python_is_no_function_of_numpy():
+    seen = []
+
+    def since_the_first(value):
+        seen.append(float(value))
+        return float(value) - seen[0]
+
+    model = make_pipeline(FunctionTransformer(halved), DPMean(data_norm=1.0)).fit(X)
+    for function in (since_the_first, lambda value: float(value) / 2):
+        model.steps[0] = "odd", FunctionTransformer(np.frompyfunc(function, 1, 1)).fit(X)
+        assert len(privacy_spent(model).ledger.assumptions) == 1
+    two = partial(np.frompyfunc(lambda other, value: float(value) / other, 2, 1), 2.0)
+    model.steps[0] = "odd", FunctionTransformer(two).fit(X)
+    assert len(privacy_spent(model).ledger.assumptions) == 1
+    model.steps[0] = "odd", FunctionTransformer(np.log1p).fit(X)
+    assert not privacy_spent(model).ledger.assumptions
 
 
 def test_the_assumption_is_on_ledger_and_card_in_the_words_of_the_user():

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.feature_extraction.image import PatchExtractor
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -36,7 +38,7 @@ from sklearn.multioutput import (
     RegressorChain,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import (
@@ -290,6 +292,33 @@ def test_steps_that_resample_rows_are_named():
     (item,) = privacy_spent(model).uncovered
     assert item.step == "double"
     assert "which resampled the rows: one row may count any number of times" in item.text
+
+
+def test_patches_of_an_image_are_more_rows_than_there_are_people():
+    images = RNG.uniform(size=(20, 4, 4))
+    steps = PatchExtractor(patch_size=(3, 3)), FunctionTransformer(_flat)
+    (item,) = privacy_spent(make_pipeline(*steps, DPMean(data_norm=1.0)).fit(images)).uncovered
+    assert item.step == "patchextractor"
+    assert "one row may count any number of times" in item.text
+
+
+def _flat(patches):
+    return patches.reshape(len(patches), -1)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_which_labels_are_fitted_at_all_is_named(n_rows):
+    # a label that no row has is not fitted, and one row more that has it is a fit more
+    rare = np.column_stack([Y, 1 - Y, np.arange(60) < n_rows]).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = OneVsRestClassifier(classifier()).fit(X, rare)
+    found = privacy_spent(model).uncovered
+    (item,) = [item for item in found if item.kind == "rest"]
+    assert "which labels some rows have and others have not" in item.text
+    assert len(found) == 2 - n_rows
+    columns = MultiOutputClassifier(classifier(classes=(0, 1)))
+    assert not privacy_spent(columns.fit(X, rare)).uncovered
 
 
 def test_the_templates_of_a_meta_estimator_are_no_fits_of_its_own():

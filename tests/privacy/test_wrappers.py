@@ -282,6 +282,12 @@ PLAIN = [
         ),
     ),
     uncovered(
+        "``OneVsRestClassifier`` with several labels for a row",
+        "A label that no row has is not fitted, so one row may decide how many fits there are.",
+        lambda m: OneVsRestClassifier(m.classifier()).fit(X, np.column_stack([Y, 1 - Y])),
+        "which labels some rows have and others have not",
+    ),
+    uncovered(
         "``OneVsOneClassifier``",
         "Each fit is to the rows of two classes: how many there are depends on labels.",
         lambda m: OneVsOneClassifier(m.classifier()).fit(X, THREE),

@@ -59,6 +59,8 @@ def mixes_rows(function: Callable[..., Any], tables: Iterable[Table]) -> bool | 
     mixes : bool or None
         None if the function accepts none of them, or is random.
     """
+    if _fits(function):
+        return True
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for table in tables:
@@ -134,12 +136,25 @@ def mixing(function: Any, where: str) -> str:
 
 def is_known(function: Any) -> bool:
     """Return whether a function is an entrywise one of numpy, or from this library."""
+    if _fits(function):
+        return False
     while isinstance(function, partial):
         function = function.func
-    if function is None or (isinstance(function, np.ufunc) and function.signature is None):
+    if isinstance(function, np.ufunc):
+        # frompyfunc makes one of any function: it knows objects alone, which those of numpy do not
+        return function.signature is None and not set("".join(function.types)) <= set("O->")
+    if function is None:
         return True
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or type(function).__module__
     if owner is not None:
         module = type(owner).__module__
     return module.partition(".")[0] == "skdp"
+
+
+def _fits(function: Any) -> bool:
+    """Return whether a function is a method that fits, as `fit_transform`: it learns from rows."""
+    while isinstance(function, partial):
+        function = function.func
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    return hasattr(owner, "fit") and name.startswith("fit")

@@ -89,7 +89,7 @@ class NotCovered:
         name = name_of(step, part) if name is None else name
         if (function := own_function(part)) is not None:
             return cls("step", step, mixing(function, name))
-        if hasattr(part, "fit_resample"):
+        if multiplies_rows(part):
             text = (
                 f"{name}, which resampled the rows: one row may count any number of times, and "
                 "which ones are drawn may depend on all rows"
@@ -1037,7 +1037,7 @@ def has_attributes(estimator: Any) -> bool:
 
 def _was_fitted(step: Any) -> bool:
     """Return whether a step of a fitted pipeline was fitted; a sampler may keep nothing."""
-    return hasattr(step, "fit_resample") or has_attributes(step)
+    return multiplies_rows(step) or has_attributes(step)
 
 
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
@@ -1151,6 +1151,13 @@ def _bagged(holder: Any) -> str | None:
     return None
 
 
+def _one_for_each(holder: Any) -> str | None:
+    # without a row that has a label, or one that has it not, there is no fit
+    labels = "which labels some rows have and others have not: only these are fitted. Use "
+    labels += "MultiOutputClassifier, and classes=(0, 1) in what it fits"
+    return labels if getattr(holder, "multilabel_", False) else None
+
+
 def _boosted(holder: Any) -> str | None:
     return "what it learned from the errors of its members: how often rows are drawn, and weights"
 
@@ -1166,8 +1173,8 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
     **dict.fromkeys(
         [
             "FixedThresholdClassifier", "FrozenEstimator", "MultiOutputClassifier",
-            "MultiOutputRegressor", "OneVsRestClassifier", "OutputCodeClassifier",
-            "TransformedTargetRegressor", "VotingClassifier", "VotingRegressor",
+            "MultiOutputRegressor", "OutputCodeClassifier", "TransformedTargetRegressor",
+            "VotingClassifier", "VotingRegressor",
         ],
         _nothing,
     ),
@@ -1178,6 +1185,7 @@ LEFT_OUT: dict[str, Callable[[Any], str | None]] = {
     "CalibratedClassifierCV": lambda _: "what calibrates it, learned from exact scores of rows",
     "ClassifierChain": _on_folds,
     "RegressorChain": _on_folds,
+    "OneVsRestClassifier": _one_for_each,
     "OneVsOneClassifier": lambda _: "the number of rows of every pair of classes",
     "RFE": lambda _: "the fits of its earlier rounds, which it did not keep",
     "RFECV": lambda _: "fits that it did not keep, and the choice among them by exact scores",
@@ -1261,6 +1269,12 @@ def assumptions_of(step: Any, where: str) -> tuple[str, ...]:
     return () if is_known(function) else (assumption_about(function, where),)
 
 
+def multiplies_rows(step: Any) -> bool:
+    """Return whether a step hands on other rows, or more of them, than there are people."""
+    # a PatchExtractor makes many rows of an image
+    return hasattr(step, "fit_resample") or "PatchExtractor" in sklearn_bases(step)
+
+
 def _holds_an_estimator(step: Any) -> bool:
     return any(hasattr(value, "fit") for value in getattr(step, "__dict__", {}).values())
 
@@ -1281,7 +1295,7 @@ def learns_nothing(step: Any) -> bool:
         FunctionTransformer learns nothing unless its function visibly mixes rows; that it does
         not is assumed besides.
     """
-    if hasattr(step, "fit_resample"):
+    if multiplies_rows(step):
         return False
     if own_function(step) is not None:
         return not _mixes(step)
