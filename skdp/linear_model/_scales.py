@@ -737,8 +737,7 @@ def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
     worth = scales.mu and mu**2 <= _UNLIKE_MOST * gdp_mu(epsilon, delta) ** 2
     if n_columns == 1 or scales.n_columns or not worth:
         return None
-    nothing = SearchedScales(scales.n_rows)
-    return NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, nothing)
+    return NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
 
 
 def center_and_scale(columns, n_features):
