@@ -512,8 +512,13 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
-        "counts of classes: the gradient gets the whole budget", "plan_counts",
-        r"scale_mu=spent, counted=share > 0", "counted=share > 0",
+        "counts of classes: the gradient gets the whole budget", "FirstGradientFit.run",
+        r"scale_mu=spent", "",
+        "tests/test_class_weight.py",
+    ),
+    Mutant(
+        "counts for weights of classes: the fit gets the whole budget", "CountsPlan.left",
+        r"scale_mu=spent", "",
         "tests/test_class_weight.py",
     ),
     Mutant(
@@ -591,13 +596,13 @@ MUTANTS = [
     Mutant(
         "a look at entries far out: it is not paid for",
         "PrivateLinearRegressor._prepared",
-        r"self\._tail\(scales\)\.mu, ", "",
+        r"tail\.mu, ", "",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
         "a look at the size of targets: it is not paid for",
         "PrivateLinearRegressor._prepared",
-        r", self\._look\(n_rows\)\.mu", "",
+        r", look\.mu", "",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
@@ -608,7 +613,7 @@ MUTANTS = [
     ),
     Mutant(
         "a look at entries far out: rows are those of the fit", "TailPlan.run",
-        r"curator\.map_rows\(attrgetter\(\"kept\"\)\)", "pass",
+        r"curator\.map_rows\(methodcaller\(\"restored\"\)\)", "pass",
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
@@ -1038,18 +1043,18 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "a check of units that is not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(check\.mu, scales\.mu\)", "scales.mu",
+        "a check of units that is not paid for", "CheckedScales.run",
+        r"math\.hypot\(paid, found\.mu\)", "found.mu",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "scales that are searched beside a norm and not paid for", "PrivateLinearClassifier.fit",
-        r"math\.hypot\(check\.mu, scales\.mu\)", "check.mu",
+        "scales that are searched beside a norm and not paid for", "CheckedScales.run",
+        r"math\.hypot\(paid, found\.mu\)", "paid",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(
-        "a check of a norm that is not paid for", "PrivateLinearClassifier._problem",
-        r"scales\.mu if check is None else check\.spent", "scales.mu if check is None else 0.0",
+        "a check of a norm that is not paid for", "CheckedScales.run",
+        r"else paid", "else 0.0",
         "tests/linear_model/test_classifiers.py",
     ),
     Mutant(

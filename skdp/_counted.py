@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Number of rows, and total of their weights, where it is a secret: released before the fit.
+"""Numbers of rows: in cells of tables; and of all, where it is a secret, released before the fit.
 
 With adjacency "add-remove" neighbours are data sets with and without one row, so plans must not
 know their number. With weights of rows they must not know the total of these, which a row changes.
@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from skdp._groups import PARTS, resolve_groups, shares
+from skdp._rows.base import sum_over
+from skdp._rows.linear import LinearChunk, counted_rows
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.resume import open_curator
 from skdp.privacy.kernel.errors import SeededNoiseWarning
@@ -64,6 +66,69 @@ class RowCount:
         """Return the total of what rows count, an array of shape (1,)."""
         # whole parts of one, for up to 2^31 rows: nothing is rounded
         return np.array([np.sum(rows)])
+
+
+def _cells_of(chunk):
+    """Return the cells of rows, shape (n_rows, n_tables), and what rows count; None for 1 each."""
+    if isinstance(chunk, LinearChunk):
+        # of two classes with one prediction the first is -1
+        return np.maximum(chunk.target, 0)[:, None], counted_rows(chunk)
+    return chunk.X, chunk.weight
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Numbers of rows in the cells of tables: a row is in one cell of each, or in none.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of cells of every table: bins of a feature, classes, labels with predictions.
+    name : str
+        What the cells are.
+
+    Notes
+    -----
+    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; or `LinearRows`
+    of a classifier, whose cells are their classes.
+    """
+
+    sizes: tuple[int, ...]
+    name: str = "rows in cells of features"
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return sum(self.sizes)
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the l1 and l2 sensitivities of d tables: d and sqrt(d), or 2 d and sqrt(2 d).
+
+        Proof. A row adds 1 to at most one cell of each table, a null row nothing. Zero-out removes
+        that; under replace-one it leaves one cell of each and enters another, or, of a table with a
+        single cell, does one of both: 1. All is attained. A group, whose weights add up to at most
+        1, adds a mean of such vectors, and of zero.
+        """
+        moved = len(self.sizes)
+        theorem = "a row is in one cell of each table"
+        if adjacency == "replace-one":
+            moved = sum(min(size, 2) for size in self.sizes)
+            theorem = "a row leaves one cell of each table and enters another"
+        return Sensitivity(float(moved), math.sqrt(moved), float(n_rows), theorem)
+
+    def partial(self, chunk):
+        """Return the counts over a chunk's rows."""
+        cells, weight = _cells_of(chunk)
+        starts = np.cumsum((0, *self.sizes[:-1]))
+        there = (cells >= 0) & np.isfinite(cells)
+        if weight is not None:
+            weight = np.broadcast_to(weight[:, None], there.shape)[there]
+        places = (np.where(there, cells, 0) + starts).astype(np.int64)[there]
+        return np.bincount(places, weight, minlength=self.size).astype(np.float64)
+
+    def evaluate(self, rows):
+        """Return the counts over all rows, an array of shape (size,)."""
+        return sum_over(rows, self.partial, self.size)
 
 
 @dataclass

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtri
 
-from skdp.privacy import gdp_epsilon
+from skdp.privacy import Sensitivity, gdp_epsilon
 from skdp.privacy.kernel import mechanisms as _mechanisms
 from tests._taint import Taint
 
@@ -40,6 +40,23 @@ class Addition:
     def standard(self):
         """The noise that was added, in units of its declared scale."""
         return (self.output - self.statistic) / self.noise.scale
+
+
+@dataclass(frozen=True)
+class ColumnSum:
+    """Sum of the rows of an array, none of them longer than 1: the query of a curator alone."""
+
+    size: int
+    name = "sum of rows"
+
+    def sensitivity(self, adjacency, n_rows):
+        """State the longest change of the sum between neighbours."""
+        reach = 1.0 if adjacency == "zero-out" else 2.0
+        return Sensitivity(reach * self.size**0.5, reach, float(n_rows), "no row is longer than 1")
+
+    def evaluate(self, rows):
+        """Return the sum."""
+        return rows.sum(axis=0)
 
 
 @contextlib.contextmanager

@@ -70,7 +70,9 @@ def linear_model(estimator, *args, **params):
 
 def problem_of(model, n_rows, n_features, n_classes):
     """Return the public facts of a classifier's fit."""
-    return model._problem(n_rows, n_features, n_classes, asked_solver(model.solver) or Solver())
+    scales = model._checked_scales(n_rows, n_features, False)
+    solver = asked_solver(model.solver) or Solver()
+    return model._problem(scales, n_rows, n_features, n_classes, solver, False)
 
 
 def plan_of(model, n_rows, n_features, n_classes):

@@ -45,8 +45,8 @@ LAZY = {
 RANKS = {
     "privacy": 0, "exceptions": 1, "_export": 1, "budget": 1.2, "_typing": 1.5, "_losses": 2,
     "_log_concave": 2, "_recovery": 2, "_rows": 2, "_groups": 2.5, "_counted": 2.6, "_minimize": 3,
-    "_quantiles": 3, "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4, "solvers": 4,
-    "_plan": 4.5,
+    "_bisection": 3, "_quantiles": 3, "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4,
+    "solvers": 4, "_plan": 4.5,
     "location": 5, "papers": 6, "preprocessing": 6, "local": 6, "linear_model": 7,
     "federated": 8, "moments": 8, "model_selection": 9, "inspection": 9, "audit": 9, "metrics": 9.5,
     "__init__": 10,
@@ -373,7 +373,7 @@ def test_the_kernel_alone_falls_back_on_bounds_that_are_no_lower():
 # -- sizes that only shrink ----------------------------------------------------------------------
 
 #: committed sizes in lines; to raise one needs a sentence in docs/reviewers.rst
-KERNEL, CURATOR, REACHED = 2000, 200, 3500
+KERNEL, CURATOR, REACHED = 2000, 200, 3450
 
 
 def lines_of(module):

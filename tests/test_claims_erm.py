@@ -26,10 +26,8 @@ from skdp._minimize import smooth
 from skdp._minimize.objective import RowObjective
 from skdp._minimize.queries import Minimizer, PerturbedMinimizer
 from skdp._minimize.smooth import SMOOTH_SOLVERS
-from skdp._rows.base import L2Ball
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError
-from skdp.location._clipped_mean import RowSum
 from skdp.privacy import (
     Curator,
     ExponentialMechanism,
@@ -1056,14 +1054,13 @@ def test_a_tolerance_left_out_of_the_sensitivity_is_caught(monkeypatch):
 
 
 def k_norm_stream(n_releases, size):
-    rows = LinearRows(np.eye(size), np.zeros(size), np.zeros(size, bool), L2Ball(1.0), 0.0)
     curator = Curator(
-        lambda: rows, n_rows=size, epsilon=1e6, delta=0.0, adjacency="zero-out",
+        lambda: np.eye(size), n_rows=size, epsilon=1e6, delta=0.0, adjacency="zero-out",
         random_state=None, purpose="test",
     )  # fmt: skip
     with _audit.recorded() as additions:
         for _ in range(n_releases):
-            curator.release(RowSum(L2Ball(1.0), size), KNormMechanism(1.0))
+            curator.release(_audit.ColumnSum(size), KNormMechanism(1.0))
     return additions
 
 

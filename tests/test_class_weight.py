@@ -112,6 +112,19 @@ def test_counts_move_as_stated(adjacency, moved):
     assert 0.99 < counts.ratio <= 1
 
 
+@pytest.mark.parametrize(("n_rows", "data_norm"), [(500, None), (1500, 1e4)])
+def test_counts_and_units_of_columns_are_paid_for_together(n_rows, data_norm):
+    # units of columns, which a count of small features brings about, cost more than was planned
+    X, y = rare(n_rows)
+    X = np.hstack([X] * 5) * np.logspace(-3, 3, 20)
+    model = DPLogisticRegression(class_weight="balanced", classes=[0, 1], data_norm=data_norm)
+    model.fit(X, y)
+    names = [release.query for release in model.ledger_.releases]
+    assert "rows above thresholds" in names[0]
+    assert "rows of each class" in names
+    assert 0.999 < model.privacy_spent_[0] <= 1.0
+
+
 def test_counts_that_noise_would_drown_are_not_bought():
     X, y = rare(100)
     model = DPLogisticRegression(epsilon=0.5, class_weight="balanced", classes=[0, 1])

@@ -18,7 +18,6 @@ from sklearn.base import clone
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._minimize.objective import RowObjective
-from skdp._recovery.shrinkage import project_linf
 from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator, ExponentialMechanism
@@ -609,8 +608,10 @@ def test_noisy_coefficients_are_projected_by_soft_thresholding():
         released = additions[0].output
         assert np.linalg.norm(released) > 2.0
         coef = np.append(fits[projected].coef_[0], fits[projected].intercept_ / 0.1)
-        expected = project_linf(released, 2.0) if projected else released * 2 / np.linalg.norm(
-            released)  # fmt: skip
+        assert np.linalg.norm(coef) == pytest.approx(2.0)
+        less = np.max(np.abs(released) - np.abs(coef))
+        expected = np.sign(released) * np.maximum(np.abs(released) - less, 0.0)
+        expected = expected if projected else released * 2 / np.linalg.norm(released)
         np.testing.assert_allclose(coef, expected, rtol=1e-9, atol=1e-12)
     assert fits[False].privacy_spent_ == fits[True].privacy_spent_
     assert np.count_nonzero(fits[False].coef_) == X.shape[1]

@@ -43,6 +43,7 @@ from skdp import (
     dp_tabular_pipeline,
     privacy_spent,
 )
+from skdp._bisection import SideSum
 from skdp._groups import PARTS, resolve_groups, shares
 from skdp._quantiles import Ladder, LadderRows, NormThreshold, QuantileRank, RankRows
 from skdp._recovery.measurements import measurement_matrix
@@ -59,7 +60,7 @@ from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
 from skdp.model_selection import RowScorer
 from skdp.model_selection._row_scorer import HeldOutRows, HeldOutScore
 from skdp.preprocessing._frequent_features import PresenceCount
-from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from skdp.preprocessing._standard_scaler import MomentSum
 from skdp.privacy import ExponentialMechanism, PrivacyBudget
 from skdp.privacy.kernel.samplers import make_bits
 from tests._chunks import shorten_chunks

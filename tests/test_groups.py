@@ -23,7 +23,7 @@ from skdp import (
     privacy_spent,
     solvers,
 )
-from skdp._quantiles import Columns, MagnitudeCells, MagnitudeSides
+from skdp._bisection import Columns, MagnitudeCells, MagnitudeSides
 from skdp._rows.base import L2Ball
 from skdp._rows.columns import mapped_rows
 from skdp._rows.linear import EveryRow, ball_rows

@@ -21,6 +21,7 @@ from skdp import (
     DPNormQuantile,
     DPStandardScaler,
 )
+from skdp._bisection import SideSum
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, SquaredLoss
 from skdp._rows import base
@@ -46,7 +47,7 @@ from skdp.io import stream_chunks
 from skdp.location._clipped_mean import BoxRows, ClippedRowSum, RowSum
 from skdp.location._median import DirectionSum
 from skdp.location._sparse_noisy import SparseRowSum, sparse_rows
-from skdp.preprocessing._standard_scaler import MomentSum, SideSum
+from skdp.preprocessing._standard_scaler import MomentSum
 from skdp.privacy.kernel.mechanisms import FLOAT_SLACK
 from skdp.solvers.gradient import ClippedGradient
 from skdp.solvers.lazy_sgd import SparseGradient

@@ -222,8 +222,8 @@ class LinearRows:
         What rows count, in [0, 1]: those of a group at most 1 together. None for 1 each.
     """
 
-    #: sorted positions of a batch or None; rows before maps of a while; what a search reads
-    positions, kept, sought = None, None, (None, None, None)
+    #: sorted positions of a batch or None; rows that were set aside; what a search reads
+    positions, _aside, sought = None, None, (None, None, None)
 
     def __init__(self, X, target, null, ball, intercept, n_threads=1, weight=None):
         self.n_threads = n_threads
@@ -251,8 +251,18 @@ class LinearRows:
         """Return rows made of other chunks; X is the array that all of them are parts of."""
         made = object.__new__(LinearRows)
         made.n_threads, made.n_entries = self.n_threads, self.n_entries
-        made._X, made._whole, made.chunks, made.kept = X, None, chunks, self.kept
+        made._X, made._whole, made.chunks, made._aside = X, None, chunks, self._aside
         return made
+
+    def set_aside(self):
+        """Return the same rows, to which all that is made of them can be restored."""
+        made = self.with_chunks(self.chunks, self._X)
+        made._aside = self
+        return made
+
+    def restored(self):
+        """Return the rows that were set aside, of which these were made."""
+        return self._aside
 
     def mapped(self, function):
         """Return rows of which every chunk is a function of one of these chunks."""
@@ -305,13 +315,6 @@ def map_chunk(chunk, features, intercept=0.0):
     body[:] = features(row_major(chunk.X))
     rest = intercept, None, chunk.drawn, chunk.weight
     return LinearChunk(body, chunk.factor, chunk.norm, chunk.target, *rest)
-
-
-def kept_beside(rows):
-    """Return the same rows; they are kept beside all that is made of them."""
-    made = rows.with_chunks(rows.chunks, rows._X)
-    made.kept = rows
-    return made
 
 
 def ball_rows(X, ball, n_threads=1, weight=None):

@@ -9,7 +9,7 @@ classes and a softer one to all others, while the noise stays: on four tables wi
 positives, at epsilon 1, balanced accuracy was 1 to 2 points lower.
 
 Public weights are free. Balanced ones need the numbers of rows of the classes, which are released.
-So are they where noise dominates, and shares of the classes take the place of the intercept.
+Where noise dominates, a solver has released them, and the intercept says what they are.
 """
 
 import math
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import softmax
 
-from skdp.location._histogram import CellCounts
+from skdp._counted import CellCounts
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
-from skdp.solvers.link import believed_shares
 
 # part of the squared Gaussian-DP budget, or of epsilon, that counts get
 _COUNTS_SHARE = 0.05
@@ -45,18 +45,24 @@ class CountsPlan:
         Standard deviation of a count.
     n_rows : int
         Number of rows.
-    believed : bool
-        Whether intercepts follow from the counts, and weights with them.
     """
 
     query: Any
     law: Any
     noise: float
     n_rows: int
-    believed: bool
+
+    def left(self, problem):
+        """Return public facts with what is left of the budget."""
+        if isinstance(self.law, GaussianMechanism):
+            # a hair more than the ledger will hold
+            spent = math.hypot(problem.scale_mu, self.law.mu) * (1 + 1e-9)
+            return replace(problem, scale_mu=spent)
+        # what is purely private simply adds up, whatever else is released
+        return replace(problem, epsilon=(problem.epsilon - self.law.epsilon) * (1 - 1e-9))
 
     def run(self, curator, doubts=None):
-        """Release counts; return what stands for intercepts, and balanced weights.
+        """Release counts; return balanced weights, ``n_rows / (n_classes * count)``.
 
         Parameters
         ----------
@@ -64,29 +70,16 @@ class CountsPlan:
             Holds the rows.
         doubts : Doubts, default=None
             Collects a warning if the counts show that many rows have no class.
-
-        Returns
-        -------
-        logs : ndarray or None
-            Logarithms of the odds of two classes, or of the shares of more; None for `weights`
-            alone.
-        weights : ndarray of shape (n_classes,)
-            ``n_rows / (n_classes * count)``.
         """
         counts = curator.release(self.query, self.law)
         if doubts is not None:
             doubts.of_labels(counts.sum(), self.noise * math.sqrt(len(counts)), self.n_rows)
-        if not self.believed:
-            counts = np.clip(counts, max(1.0, _FEWEST * self.noise), self.n_rows)
-            return None, self.n_rows / (len(counts) * counts)
-        shares = believed_shares(counts / self.n_rows, self.noise / self.n_rows)
-        logs = np.log(shares)
-        logs = logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean()
-        return logs, 1 / (len(shares) * shares)
+        counts = np.clip(counts, max(1.0, _FEWEST * self.noise), self.n_rows)
+        return self.n_rows / (len(counts) * counts)
 
 
-def plan_counts(problem, plan, n_classes, share):
-    """Plan how rows of classes are counted, and what is left for the fit.
+def plan_counts(problem, plan, n_classes):
+    """Plan how rows of classes are counted for balanced weights.
 
     Parameters
     ----------
@@ -94,32 +87,35 @@ def plan_counts(problem, plan, n_classes, share):
         Public facts, and the plan of the fit without counts.
     n_classes : int
         Number of classes.
-    share : float
-        Part of the squared Gaussian-DP budget, if an intercept is to follow; 0 for weights alone.
 
     Returns
     -------
     counts : CountsPlan or None
-        None if noise would hide them from weights.
-    left : Problem
-        What is left.
+        None if noise would hide them.
     """
     query = CellCounts((n_classes,), "rows of each class")
     facts = query.sensitivity(problem.adjacency, problem.n_rows)
     if plan.full_batches and problem.delta:
-        mu = math.sqrt(share or _COUNTS_SHARE) * problem.mu
+        mu = math.sqrt(_COUNTS_SHARE) * problem.mu
         law, noise = GaussianMechanism(mu), facts.l2 / mu
-        # a hair more than the ledger will hold
-        spent = math.hypot(problem.scale_mu, mu) * (1 + 1e-9)
-        left = replace(problem, scale_mu=spent, counted=share > 0)
     else:
-        # what is purely private simply adds up, whatever else is released
         price = _COUNTS_SHARE * problem.epsilon
         law, noise = LaplaceMechanism(price), math.sqrt(2.0) * facts.l1 / price
-        left = replace(problem, epsilon=(problem.epsilon - price) * (1 - 1e-9))
-    if noise > _LOUDEST * problem.n_rows and not share:
-        return None, problem
-    return CountsPlan(query, law, noise, problem.n_rows, share > 0), left
+    if noise > _LOUDEST * problem.n_rows:
+        return None
+    return CountsPlan(query, law, noise, problem.n_rows)
+
+
+def balancing(coef):
+    """Return balanced weights of classes whose shares an intercept stands for.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (1,) or (n_classes,)
+        Logarithms of the odds of two classes, or of the shares of more.
+    """
+    shares = softmax(np.append(0.0, coef) if len(coef) == 1 else coef)
+    return 1 / (len(shares) * shares)
 
 
 def given_weights(class_weight, classes):

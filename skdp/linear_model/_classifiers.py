@@ -53,7 +53,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
-from skdp.linear_model._class_weight import given_weights, plan_counts, shifts
+from skdp.linear_model._class_weight import balancing, given_weights, plan_counts, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_norm_check,
@@ -489,23 +489,22 @@ class PrivateLinearClassifier(
         hidden = hidden_count(self)
 
         def planned(n_rows, unit="row"):
-            problem = self._problem(n_rows, *shape)
+            scales = self._checked_scales(n_rows, n_features, is_sparse)
+            problem = self._problem(scales, n_rows, *shape)
             bound = 0 if hidden is None else hidden.most
             problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
-            return problem, solver, solver.plan(problem)
+            return scales, problem, solver, solver.plan(problem)
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        check, scales = self._searched(n_rows, n_features, is_sparse)
-        given = self.data_norm is not None and check is None
+        scales, problem, solver, plan = planned(n_rows, unit)
+        given = self.data_norm is not None and not scales.n_releases
         domain = L2Ball(self.data_norm) if given else EveryRow()
-        problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
-        share = solver.share_of_counts(problem)
-        if balanced or share:
-            counts, problem = plan_counts(problem, plan, len(classes), share)
-            plan = plan if counts is None else solver.plan(problem)
-        loss = problem.loss
+        if balanced and not plan.counts_classes:
+            counts = plan_counts(problem, plan, len(classes))
+        left = problem if counts is None else counts.left(problem)
+        plan, loss = solver.plan(left), problem.loss
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
         doubts = Doubts(self)
@@ -514,13 +513,12 @@ class PrivateLinearClassifier(
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
             say_of_signal(doubts, *facts, unit)
-        if balanced and counts is None:
+        if balanced and counts is None and not plan.counts_classes:
             doubts.noise(
                 f"class_weight='balanced' has no effect: {n_rows} {unit}s at "
                 f"epsilon={self.epsilon:.4g} are too few to count the classes. Give public weights "
                 "in a dict, or use more rows or a larger epsilon."
             )
-        n_before = (check is not None) + scales.n_releases + (counts is not None)
         with open_gate(
             self,
             lambda: LinearRows(
@@ -541,47 +539,42 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=self._n_releases(plan) + n_before,
-            at_most=plan.at_most or check is not None,
+            n_releases=self._n_releases(plan) + scales.n_releases + (counts is not None),
+            at_most=plan.at_most or scales.at_most,
             doubts=doubts,
         ) as curator:
-            norm, found = problem.data_norm, None
-            # a plan has what may be most
-            kept = check is not None and check.run(curator) and not self._is_made_up
-            if kept and self.data_norm is None:
-                # units of columns that are alike are not worth their price
-                scales, kept = check.alike, False
-            if not (given or kept):
-                (norm, _, _), found, vague, absent = scales.run(curator, norm, 0.0, 1.0)
-                guessed = {"missing": not scales.n_releases, "vague": vague}
+            found = scales.run(curator, problem.data_norm, 0.0, 1.0)
+            norm, columns = found.radius, found.columns
+            # a public norm stands where nothing else was found
+            stands = self.data_norm is not None and columns is None
+            if not stands:
+                guessed = {"missing": not scales.n_releases, "vague": found.vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
                 seen = counts is not None or plan.counts_labels
-                say_of_far(doubts, norm, None, found, None if seen else absent)
-                say_of_flat(doubts, scales, found)
-                if check is not None:
-                    spent = math.hypot(check.mu, scales.mu) * (1 + 1e-9)
-                    problem = replace(problem, scale_mu=spent)
+                say_of_far(doubts, norm, None, columns, None if seen else found.absent)
+                say_of_flat(doubts, scales, columns)
             if not given:
-                norm, found, problem = self._bent(curator, solver, problem, norm, found)
+                problem = replace(problem, scale_mu=found.mu)
+                left = problem if counts is None else counts.left(problem)
+                norm, columns, problem = self._bent(curator, solver, left, norm, columns)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
             if counts is not None:
-                logs, inverse = counts.run(curator, None if plan.counts_labels else doubts)
-                weights = inverse if balanced else weights
+                weights = counts.run(curator, None if plan.counts_labels else doubts)
             coef, self._link, n_steps = plan.solution(curator, doubts)
             coef = centered_classes(coef)
-            if problem.counted:
-                coef[:, -1] = logs / problem.intercept
+            if balanced and plan.counts_classes and counts is None:
+                weights = balancing(coef[:, -1] * problem.intercept)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, : problem.n_features],
             problem.intercept * coef[:, -1] if problem.intercept else np.zeros(len(coef)),
             norm,
-            found,
+            columns,
         )
         self._clipped_at = self.data_norm_ = norm
-        self._found = found
-        self.feature_center_, self.feature_scale_ = center_and_scale(found, problem.n_features)
+        self._found = columns
+        self.feature_center_, self.feature_scale_ = center_and_scale(columns, problem.n_features)
         self._weigh(weights, n_rows)
         self.n_iter_ = self._steps(n_steps)
         return self
@@ -633,16 +626,16 @@ class PrivateLinearClassifier(
             is_sparse=is_sparse,
         )
 
-    def _searched(self, n_rows, n_features, is_sparse):
-        """Return the plans of a check of the norm, or None, and of what may be found then."""
+    def _checked_scales(self, n_rows, n_features, is_sparse):
+        """Return the plan of what is found about the rows, perhaps after a check."""
         scales = self._scales(n_rows, n_features, is_sparse)
-        facts = self.epsilon, self.delta, self.adjacency
+        facts = self.epsilon, self.delta, self.adjacency, self._is_made_up
         if self.data_norm is not None:
             return plan_norm_check(scales, self.data_norm, *facts)
         # penalties and bounds are for columns as they are; other features have many columns
         alone = self.coef_bound is None and math.isinf(self.C)
         if is_sparse or not alone or self._medians_first:
-            return None, scales
+            return scales
         return plan_unit_check(scales, n_features, *facts)
 
     def _in_units(self, problem, data_norm):
@@ -655,12 +648,11 @@ class PrivateLinearClassifier(
             data_norm=data_norm,
         )
 
-    def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
+    def _problem(self, scales, n_rows, n_features, n_classes, solver, is_sparse):
         """Return the problem for what a solver asks of the rows; plans ask the solver itself."""
         steps = solver.steps_of
         scaling = steps.intercept_scaling
         scaling = DEFAULT_INTERCEPT if scaling is None else scaling
-        check, scales = self._searched(n_rows, n_features, is_sparse)
         problem = Problem(
             n_rows=n_rows,
             n_features=n_features,
@@ -674,8 +666,8 @@ class PrivateLinearClassifier(
             sparsity=steps.sparsity,
             is_sparse=is_sparse,
             scale_prices=scales.prices,
-            # the choice of a solver is for columns that are alike
-            scale_mu=scales.mu if check is None else check.spent,
+            # if columns may be alike, the choice of a solver is for such
+            scale_mu=scales.mu,
             is_made_up=self._is_made_up,
             has_labels=True,
         )

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from numbers import Integral, Real
-from operator import attrgetter
+from operator import methodcaller
 from typing import Any, Literal
 
 import numpy as np
@@ -187,11 +187,9 @@ class Waves:
         return fourier_rows(X, self.frequencies, self.odd)
 
 
-def bent_rows(rows, features, kept=False):
-    """Return mapped rows; with the rows as they are in all that is made of them, if `kept`."""
-    made = rows.mapped(partial(map_chunk, features=features))
-    made.kept = rows if kept else None
-    return made
+def bent_rows(rows, features):
+    """Return mapped rows."""
+    return rows.mapped(partial(map_chunk, features=features))
 
 
 # The choice of a kernel by the rows: residuals of a linear model, and a comparison with waves.
@@ -429,9 +427,10 @@ class TrialPlan:
         def fitted(features, mu):
             spent.append(mu)
             rest = math.sqrt(problem.scale_mu**2 + problem.mu**2 - mu**2)
-            curator.map_rows(partial(bent_rows, features=features, kept=True))
+            curator.map_rows(methodcaller("set_aside"))
+            curator.map_rows(partial(bent_rows, features=features))
             coef = solved(replace(problem, n_features=features.size, scale_mu=rest))
-            curator.map_rows(attrgetter("kept"))
+            curator.map_rows(methodcaller("restored"))
             return features, coef
 
         def asked(query, mu):
@@ -845,11 +844,11 @@ class DPKernelClassifier(KernelMixin, DPLogisticRegression):
             return SearchedScales(n_rows)
         return super()._scales(n_rows, n_features, is_sparse)
 
-    def _problem(self, n_rows, n_features, n_classes, solver, is_sparse=False):
+    def _problem(self, scales, n_rows, n_features, *facts):
         check_gamma(self.gamma)
         if self.bounds is not None:
             bounds_of(self, n_features)
-        problem = super()._problem(n_rows, n_features, n_classes, solver, is_sparse)
+        problem = super()._problem(scales, n_rows, n_features, *facts)
         size = max(self._sizes(problem, n_features).values())
         return self._in_units(replace(problem, n_features=size), 1.0) if size else problem
 

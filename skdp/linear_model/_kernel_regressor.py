@@ -346,9 +346,9 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         check_gamma(self.gamma)
         if self.bounds is not None:
             bounds_of(self, n_features)
-        scales, clipping, problem = super()._prepared(n_rows, n_features, scaling, is_sparse)
+        *plans, problem = super()._prepared(n_rows, n_features, scaling, is_sparse)
         size = max(self._sizes(problem, n_features).values())
-        return scales, clipping, _of_size(problem, size + n_features) if size else problem
+        return *plans, _of_size(problem, size + n_features) if size else problem
 
     def _bent(self, curator, solver, problem, units):
         d = self.n_features_in_

@@ -5,7 +5,7 @@
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from operator import attrgetter
+from operator import methodcaller
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._bisection import MagnitudeCells, TargetDistance, scales_in_cells
 from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
@@ -27,12 +28,10 @@ from skdp._losses.regression import (
     SquaredLoss,
 )
 from skdp._plan import PlanMixin
-from skdp._quantiles import MagnitudeCells, TargetDistance, scales_in_cells
 from skdp._rows.base import leaves_out_zeros, sum_over
 from skdp._rows.linear import (
     StandardColumns,
     counted_rows,
-    kept_beside,
     map_chunk,
     regression_rows,
     unit_rows,
@@ -364,7 +363,7 @@ class TailPlan:
     def keep(self, curator):
         """Have the rows kept as they are, in the units of the data, for the look."""
         if self.mu:
-            curator.map_rows(kept_beside)
+            curator.map_rows(methodcaller("set_aside"))
 
     def run(self, curator, units, coef):
         """Return the columns, with entries beyond their tails dropped if that is much better.
@@ -381,7 +380,7 @@ class TailPlan:
         # of columns that are not in units of length, and of a constant of 1
         coef = np.append(coef[:d] / units.radius, units.intercept * coef[d:].sum())
         query = NearerRows(maps, (coef, coef), 1.0, units.center, units.scale)
-        curator.map_rows(attrgetter("kept"))
+        curator.map_rows(methodcaller("restored"))
         # tails are kept in the model only where they matter
         nearer = self.is_nearer(curator, query)
         return dropped if nearer else replace(columns, tail=StandardColumns.tail)
@@ -578,17 +577,15 @@ class PrivateLinearRegressor(
         hidden = hidden_count(self)
 
         def planned(n_rows, unit="row"):
-            scales, clipping, problem = self._prepared(n_rows, *shape)
+            scales, tail, look, clipping, problem = self._prepared(n_rows, *shape)
             bound = 0 if hidden is None else hidden.most
             problem = replace(problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
             plan = self._planned(problem, solver, self._units(scaling, scales), None)
-            return scales, clipping, problem, solver, plan
+            return scales, tail, look, clipping, problem, solver, plan
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        scales, clipping, problem, solver, plan = planned(n_rows, unit)
-        tail, look = self._tail(scales), self._look(n_rows)
-        scales = replace(scales, with_tails=True) if tail.mu else scales
+        scales, tail, look, clipping, problem, solver, plan = planned(n_rows, unit)
         check_reading(solver, X)
         doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
@@ -615,9 +612,10 @@ class PrivateLinearRegressor(
         ) as curator:
             given = self._units(scaling, scales).given
             tail.keep(curator)
-            drawn, columns, vague, _ = scales.run(curator, *given)
+            found = scales.run(curator, *given)
+            drawn, columns = (found.radius, found.center, found.scale), found.columns
             most = scales.mu > 0 and 2 * scales.mu**2 > gdp_mu(self.epsilon, self.delta) ** 2
-            guessed = {"missing": not scales.n_releases, "vague": vague, "most": most}
+            guessed = {"missing": not scales.n_releases, "vague": found.vague, "most": most}
             say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
             far = drawn[0] if self.data_norm is None else 1.0
             far_target = drawn[2] if self.target_scale is None else 1.0
@@ -736,12 +734,6 @@ class PrivateLinearRegressor(
             is_sparse=is_sparse,
         )
 
-    def _tail(self, scales):
-        """Return the plan of a look at entries far out, for scales that are planned."""
-        if not self._extrapolates:
-            return TailPlan()
-        return plan_tail(scales, self.epsilon, self.delta, self.adjacency)
-
     def _look(self, n_rows):
         """Return the plan of a look at the size of targets: for a given unit, and the default."""
         # penalties, bounds and clips are in that unit
@@ -751,11 +743,15 @@ class PrivateLinearRegressor(
         return plan_unit_look(n_rows, self.epsilon, self.delta * looks, self.adjacency)
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
-        """Return the plans of all draws, and the problem without its clip."""
+        """Return the plans of scales, looks and a clip, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
-        scales = self._scales(n_rows, n_features, is_sparse)
+        scales, tail = self._scales(n_rows, n_features, is_sparse), TailPlan()
+        if self._extrapolates:
+            tail = plan_tail(scales, self.epsilon, self.delta, self.adjacency)
+        scales = replace(scales, with_tails=True) if tail.mu else scales
+        look = self._look(n_rows)
         units = self._units(scaling, scales)
         problem = Problem(
             n_rows=n_rows,
@@ -771,7 +767,7 @@ class PrivateLinearRegressor(
             radius=units.coef_bound(self.coef_bound),
             max_iter=self.max_iter,
             scale_prices=scales.prices,
-            scale_mu=math.hypot(scales.mu, self._tail(scales).mu, self._look(n_rows).mu),
+            scale_mu=math.hypot(scales.mu, tail.mu, look.mu),
             expected_radius=math.hypot(math.sqrt(n_features), EXPECTED_SHIFT),
             is_made_up=self._is_made_up,
         )
@@ -781,7 +777,7 @@ class PrivateLinearRegressor(
             tail=n_rows / problem.signal,
         )
         problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
-        return scales, clipping, problem
+        return scales, tail, look, clipping, problem
 
     def _planned(self, problem, solver, units, clip):
         """Return the plan of a solver in some units, with a clip that was drawn, or None."""

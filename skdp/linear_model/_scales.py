@@ -10,32 +10,29 @@ range. Which are released, and at what price, follows from public numbers alone.
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._quantiles import (
+from skdp._bisection import (
     LOWEST_CELL,
+    MANTISSA_BITS,
     N_CELLS,
     Columns,
+    FloatKey,
     GradientNorm,
     MagnitudeCells,
     MagnitudeSides,
-    MagnitudeThreshold,
     RowNorm,
     SmallEntry,
     TargetDistance,
-    TargetMedian,
     TargetValue,
-    scales_in_cells,
-)
-from skdp._rows.linear import StandardColumns
-from skdp.preprocessing._standard_scaler import (
-    MANTISSA_BITS,
-    FloatKey,
     bisect_quantile,
+    scales_in_cells,
     shortest,
 )
+from skdp._quantiles import MagnitudeThreshold, TargetMedian
+from skdp._rows.linear import StandardColumns
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.privacy.laws.calibration import gdp_mu, signal_to_noise
 from skdp.privacy.laws.exponential import ExponentialMechanism
@@ -123,6 +120,31 @@ _GRADIENTS, _GRADIENT_RATIO = (1e-9, 1e9), 1.1
 
 
 @dataclass(frozen=True)
+class FoundScales:
+    """Scales by now public.
+
+    Parameters
+    ----------
+    radius, center, scale : float, float, float
+        Unit of length, and origin and unit of the targets.
+    columns : StandardColumns or None, default=None
+        Origins and units of the columns that the rows have by now.
+    vague, absent : bool, default=False
+        Whether the released counts leave a scale open, and whether many rows seem to be null.
+    mu : float, default=0.0
+        Gaussian-DP parameter of all that was released for them.
+    """
+
+    radius: float
+    center: float
+    scale: float
+    columns: Any = None
+    vague: bool = False
+    absent: bool = False
+    mu: float = 0.0
+
+
+@dataclass(frozen=True)
 class SearchedScales:
     """How scales are searched with Gaussian noise; public numbers only.
 
@@ -159,8 +181,9 @@ class SearchedScales:
     with_tails: bool = False
     is_rough: bool = False
 
-    #: nothing is purely private
+    #: nothing is purely private, and all is released
     prices: ClassVar[tuple[float, ...]] = ()
+    at_most: ClassVar[bool] = False
 
     @property
     def mu(self):
@@ -226,15 +249,10 @@ class SearchedScales:
 
         Returns
         -------
-        given : tuple of (float, float, float)
-            Unit of length, and origin and unit of the targets.
-        columns : StandardColumns or None
-            Origins and units of the columns that the rows have by now.
-        vague, absent : bool, bool
-            Whether the released counts leave a scale open, and whether many rows seem to be null.
+        found : FoundScales
         """
         if not self.unit:
-            return (radius, center, scale), None, False, False
+            return FoundScales(radius, center, scale)
         d, columns, absent, doubted = self.n_columns, None, False, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
         for_center, for_column, for_spread = _STEPS
@@ -323,7 +341,7 @@ class SearchedScales:
             # targets that are nearly equal, and not quite
             vague |= bool(SMALLEST < found[0] <= _least_spread(center))
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
-        return (radius, center, scale), columns, vague, absent or doubted
+        return FoundScales(radius, center, scale, columns, vague, absent or doubted, self.mu)
 
     def _prepaid(self, curator, query, numbers, times=1):
         """Pay for releases of a query at the price of so many numbers; with their noise."""
@@ -566,26 +584,15 @@ class NormCheck:
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows.
     least, of_norm : float, bool
         Features that are smaller, but not 0, speak against it; whether in norms of their row.
     mu : float
         Gaussian-DP parameter: a hair more than the ledger will hold.
-    alike : SearchedScales
-        What is searched if they are: nothing beside a norm.
     """
 
-    n_rows: int
     least: float
     of_norm: bool
     mu: float
-    alike: SearchedScales
-
-    @property
-    def spent(self):
-        """Gaussian-DP parameter of what is released if columns are alike."""
-        return math.hypot(self.mu, self.alike.mu)
 
     def run(self, curator):
         """Return whether they are, by a released count."""
@@ -594,7 +601,48 @@ class NormCheck:
         return float(most) < 0
 
 
-def plan_norm_check(scales, norm, epsilon, delta, adjacency):
+@dataclass(frozen=True)
+class CheckedScales:
+    """Scales that follow a check whether columns are alike.
+
+    Parameters
+    ----------
+    check : NormCheck
+        The check.
+    alike, unlike : SearchedScales
+        What is searched if they are, nothing beside a norm; and if they are not.
+    is_made_up : bool
+        Whether rows are made up, for a plan with the most releases.
+    """
+
+    check: NormCheck
+    alike: SearchedScales
+    unlike: SearchedScales
+    is_made_up: bool
+
+    prices: ClassVar[tuple[float, ...]] = ()
+    at_most: ClassVar[bool] = True
+    medians_first: ClassVar[bool] = False
+
+    @property
+    def mu(self):
+        """Gaussian-DP parameter of what is released if columns are alike."""
+        return math.hypot(self.check.mu, self.alike.mu)
+
+    @property
+    def n_releases(self):
+        """Number of releases, at most."""
+        return 1 + self.unlike.n_releases
+
+    def run(self, curator, radius, center, scale):
+        """Check, and search; parameters and result are those of `SearchedScales.run`."""
+        is_alike, paid = self.check.run(curator) and not self.is_made_up, self.check.mu
+        plan = self.alike if is_alike else self.unlike
+        found = plan.run(curator, radius, center, scale)
+        return replace(found, mu=math.hypot(paid, found.mu) * (1 + 1e-9) if found.mu else paid)
+
+
+def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
     """Plan whether scales are searched beside a public norm.
 
     Parameters
@@ -605,13 +653,13 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
         Public bound on the norm of a row.
     epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
         What is promised for the whole fit.
+    is_made_up : bool
+        Whether rows are made up for a plan.
 
     Returns
     -------
-    check : NormCheck or None
-        What decides; None if units of columns cannot be found, or no check be trusted.
-    scales : SearchedScales or ScalesPlan
-        What is made if the check fails; nothing without one.
+    scales : CheckedScales or SearchedScales
+        With no release, if units of columns cannot be found, or no check be trusted.
 
     Notes
     -----
@@ -623,14 +671,15 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency):
     ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
     fewest, most = _NORM_RANKS
     found = math.sqrt(_NORM_MU_SHARE) * ranks * gdp_mu(epsilon, delta) if columns else 0.0
-    if found < fewest:
-        return None, SearchedScales(n_rows)
-    least = _TOO_SMALL * float(norm) / columns**1.5
     nothing = SearchedScales(n_rows)
-    return NormCheck(n_rows, least, False, min(found, most) / ranks, nothing), scales
+    if found < fewest:
+        return nothing
+    least = _TOO_SMALL * float(norm) / columns**1.5
+    check = NormCheck(least, False, min(found, most) / ranks)
+    return CheckedScales(check, nothing, scales, is_made_up)
 
 
-def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
+def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     """Plan whether units of columns are searched where not all of them can be paid for.
 
     Parameters
@@ -641,13 +690,13 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
         Number of columns whose units are asked for.
     epsilon, delta, adjacency : float, float, {"replace-one", "zero-out"}
         What is promised for the whole fit.
+    is_made_up : bool
+        Whether rows are made up for a plan.
 
     Returns
     -------
-    check : NormCheck or None
-        What decides; None if columns have units in `scales`, or if none could be found.
-    scales : SearchedScales or ScalesPlan
-        What is searched if the check fails, or without one.
+    scales : CheckedScales, SearchedScales or ScalesPlan
+        As they were without a check, if columns have units in `scales`, or none could be found.
 
     Notes
     -----
@@ -655,17 +704,17 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency):
     cost accuracy. What a check takes, the search for one unit has less.
     """
     if not delta or not scales.mu or scales.n_columns:
-        return None, scales
+        return scales
     ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
     flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
     plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
     found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
     mu, seen = _UNLIKE_RANKS / ranks, found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
     if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
-        return None, scales
+        return scales
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
-    check = NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, alike)
-    return check, replace(plan, unit=found / ranks)
+    check = NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
+    return CheckedScales(check, alike, replace(plan, unit=found / ranks), is_made_up)
 
 
 def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
@@ -688,8 +737,7 @@ def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
     worth = scales.mu and mu**2 <= _UNLIKE_MOST * gdp_mu(epsilon, delta) ** 2
     if n_columns == 1 or scales.n_columns or not worth:
         return None
-    nothing = SearchedScales(scales.n_rows)
-    return NormCheck(scales.n_rows, _TOO_SMALL / n_columns**1.5, True, mu, nothing)
+    return NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
 
 
 def center_and_scale(columns, n_features):
@@ -779,6 +827,7 @@ class ScalesPlan:
 
     #: nothing has Gaussian noise, and a radius is drawn only where no norm is given
     mu: ClassVar[float] = 0.0
+    at_most: ClassVar[bool] = False
     with_radius: ClassVar[bool] = False
 
     @property
@@ -808,7 +857,7 @@ class ScalesPlan:
             bounds = max(query.step / 2, SMALLEST), max(4 * top, 2 * SMALLEST)
             distance = TargetDistance(center)
             scale = self._draw(curator, distance, *bounds, self.distance_price) or scale
-        return (radius, center, scale), None, False, False
+        return FoundScales(radius, center, scale)
 
     def _draw(self, curator, magnitude, smallest, largest, price):
         """Return what a part of the rows exceeds, or None if that is nothing."""

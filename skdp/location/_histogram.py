@@ -3,19 +3,17 @@
 """Histograms of features, and counts of categories, by one noisy vector of counts."""
 
 import math
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._plan import PlanMixin
-from skdp._rows.base import bounds_of, sum_over
-from skdp._rows.linear import LinearChunk, counted_rows
+from skdp._rows.base import bounds_of
 from skdp._rows.streams import whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
@@ -29,7 +27,6 @@ from skdp.location._clipped_mean import BoxRows
 from skdp.location._range import REACH, plan_range, say_of_range
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.kernel.accounting import check_epsilon
-from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism
 
 # Places of values: among public categories, or between public edges.
@@ -166,69 +163,6 @@ def bin_places(X, edges):
         places[:, j] = np.searchsorted(own[1:-1], X[:, j], side="right")
     places[np.isnan(X)] = -1.0
     return places
-
-
-def _cells_of(chunk):
-    """Return the cells of rows, shape (n_rows, n_tables), and what rows count; None for 1 each."""
-    if isinstance(chunk, LinearChunk):
-        # of two classes with one prediction the first is -1
-        return np.maximum(chunk.target, 0)[:, None], counted_rows(chunk)
-    return chunk.X, chunk.weight
-
-
-@dataclass(frozen=True)
-class CellCounts:
-    """Numbers of rows in the cells of tables: a row is in one cell of each, or in none.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Number of cells of every table: bins of a feature, classes, labels with predictions.
-    name : str
-        What the cells are.
-
-    Notes
-    -----
-    Rows are those of `BoxRows`, with the cell of a row in every table, -1 for none; or `LinearRows`
-    of a classifier, whose cells are their classes.
-    """
-
-    sizes: tuple[int, ...]
-    name: str = "rows in cells of features"
-
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return sum(self.sizes)
-
-    def sensitivity(self, adjacency, n_rows):
-        """State the l1 and l2 sensitivities of d tables: d and sqrt(d), or 2 d and sqrt(2 d).
-
-        Proof. A row adds 1 to at most one cell of each table, a null row nothing. Zero-out removes
-        that; under replace-one it leaves one cell of each and enters another, or, of a table with a
-        single cell, does one of both: 1. All is attained. A group, whose weights add up to at most
-        1, adds a mean of such vectors, and of zero.
-        """
-        moved = len(self.sizes)
-        theorem = "a row is in one cell of each table"
-        if adjacency == "replace-one":
-            moved = sum(min(size, 2) for size in self.sizes)
-            theorem = "a row leaves one cell of each table and enters another"
-        return Sensitivity(float(moved), math.sqrt(moved), float(n_rows), theorem)
-
-    def partial(self, chunk):
-        """Return the counts over a chunk's rows."""
-        cells, weight = _cells_of(chunk)
-        starts = np.cumsum((0, *self.sizes[:-1]))
-        there = (cells >= 0) & np.isfinite(cells)
-        if weight is not None:
-            weight = np.broadcast_to(weight[:, None], there.shape)[there]
-        places = (np.where(there, cells, 0) + starts).astype(np.int64)[there]
-        return np.bincount(places, weight, minlength=self.size).astype(np.float64)
-
-    def evaluate(self, rows):
-        """Return the counts over all rows, an array of shape (size,)."""
-        return sum_over(rows, self.partial, self.size)
 
 
 def edges_of(bins, lower, upper, n_features):

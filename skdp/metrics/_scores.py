@@ -15,7 +15,7 @@ from typing import Any, Self, TypedDict, Unpack
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._counted import count_rows, counted_first, counts_of, hidden_count
+from skdp._counted import CellCounts, count_rows, counted_first, counts_of, hidden_count
 from skdp._gate import open_gate
 from skdp._groups import check_groups
 from skdp._rows.base import Box
@@ -23,7 +23,6 @@ from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
 from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.location._clipped_mean import BoxRows, RowSum
-from skdp.location._histogram import CellCounts
 from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import leaves

@@ -495,7 +495,7 @@ class UnitsPlan:
         """
         n_features = self.n_features
         center, spread = np.zeros(n_features), np.ones(n_features)
-        _, columns, *_ = self.columns.run(curator, 1.0, 0.0, 1.0)
+        columns = self.columns.run(curator, 1.0, 0.0, 1.0).columns
         if columns is not None:
             center, spread = np.asarray(columns.center), np.asarray(columns.scale)
         if self.first is not None:
@@ -516,13 +516,13 @@ class UnitsPlan:
         if (move["weight"] != 1).any() or move["shift"].any():
             move_rows(curator, **move)
         usual = float(np.linalg.norm(np.broadcast_to(self.stretch, n_features)))
-        (radius, _, _), _, vague, _ = self.length.run(curator, usual, 0.0, 1.0)
-        return ColumnUnits(origin, unit, self.longest * radius), columns, vague
+        found = self.length.run(curator, usual, 0.0, 1.0)
+        return ColumnUnits(origin, unit, self.longest * found.radius), columns, found.vague
 
     def _mean(self, curator):
         """Release the mean of the rows, at a rough length."""
         n_features = self.n_features
-        (radius, _, _), *_ = self.first.run(curator, math.sqrt(n_features), 0.0, 1.0)
+        radius = self.first.run(curator, math.sqrt(n_features), 0.0, 1.0).radius
         length = _MEAN_LENGTH * radius
         return mean_of_rows(curator, n_features, self.length.n_rows, length, self.mean_law)
 

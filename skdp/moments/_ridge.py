@@ -440,14 +440,15 @@ class DrawnUnits:
         d = self.n_features
         # features of a length that nobody knows count as nothing where the target has a unit
         usual = 1.0 if self.is_missing or self.scales.mu else LARGEST
-        found, _, vague, _ = self.scales.run(curator, usual * math.sqrt(d), 0.0, 1.0)
-        radius, center, scale = found
-        origin = np.append(np.zeros(d), np.full(len(given) - d, center))
-        drawn = np.append(np.full(d, radius / math.sqrt(d)), np.full(len(given) - d, scale))
+        found = self.scales.run(curator, usual * math.sqrt(d), 0.0, 1.0)
+        drawn, n_targets = np.full(d, found.radius / math.sqrt(d)), len(given) - d
+        origin = np.append(np.zeros(d), np.full(n_targets, found.center))
+        drawn = np.append(drawn, np.full(n_targets, found.scale))
         unit = np.where(np.isnan(given), drawn, given) / self.stretch
         curator.map_rows(lambda rows: rows.mapped(side_by_side))
         move_rows(curator, 1 / unit, -origin / unit)
-        return ColumnUnits(origin, unit, _public_length(d, self.stretch, self.longest)), None, vague
+        length = _public_length(d, self.stretch, self.longest)
+        return ColumnUnits(origin, unit, length), None, found.vague
 
 
 def _public_length(n_features, stretch, longest):

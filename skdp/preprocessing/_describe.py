@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
 from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
@@ -33,7 +33,7 @@ from skdp._sklearn import (
 )
 from skdp._typing import Adjacency, ArrayLike, Budget, MatrixLike, Seed, VectorLike
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import CellCounts, empty_lists
+from skdp.location._histogram import empty_lists
 from skdp.location._quantile import (
     check_quantiles,
     even_grid,

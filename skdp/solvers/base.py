@@ -118,22 +118,6 @@ class Solver(BaseEstimator):
         """The solver that takes the steps: this one, or the one it prepares rows for."""
         return self
 
-    def share_of_counts(self, problem: Any) -> float:
-        """Return the part of the squared Gaussian-DP budget for counts of the classes.
-
-        Parameters
-        ----------
-        problem : Problem
-            Public facts of a classifier.
-
-        Returns
-        -------
-        share : float
-            0 if gradients are to find the intercept. Otherwise the estimator releases the counts
-            and plans with `Problem.counted`, and the intercept follows from them.
-        """
-        return 0.0
-
     def plan(self, problem: Any) -> "Fit":
         """Plan a fit from public facts.
 
@@ -175,6 +159,8 @@ class Fit:
     at_most = False
     #: whether rows with a known label are counted
     counts_labels = False
+    #: whether intercepts follow from released counts of the classes
+    counts_classes: ClassVar[bool] = False
 
     @property
     def n_releases(self):
@@ -421,8 +407,6 @@ class Problem:
         Bound on the total weight of rows; 0 for `n_rows`, which may be a noisy number.
     is_made_up : bool
         Whether the rows are made up, for a plan with the largest number of steps.
-    counted : bool
-        Whether released counts of the classes will say where the intercept is.
     has_labels : bool
         Whether targets are labels, and those outside the classes make null rows.
     """
@@ -449,7 +433,6 @@ class Problem:
     unit: str = "row"
     bound_on_rows: int = 0
     is_made_up: bool = False
-    counted: bool = False
     has_labels: bool = False
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._counted import CellCounts
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._losses.clipped import ClippedLoss
 from skdp._rows.base import ball_constraint, sum_over
@@ -21,6 +22,7 @@ from skdp._sklearn import SCALE_OR_NONE
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import GaussianMechanism
 from skdp.solvers.base import Fit, Solver
+from skdp.solvers.link import believed_shares
 from skdp.solvers.subgradient import SubgradientPlan, plan_subgradient, subgradient_descent
 
 #: why gradients are for delta greater than 0 only
@@ -69,8 +71,6 @@ class FullGradient(Solver):
         plan : Fit
             The plan. For plain steps and a loss with kinks, the step rule has a proved bound.
         """
-        if problem.counted:
-            return FirstGradientFit(problem)
         kinks = math.isinf(problem.loss.smoothness)
         if not self.accelerated and kinks and self.step_size is None:
             steps = plan_subgradient(
@@ -153,28 +153,27 @@ class Accelerated(FullGradient):
     word = "accelerated"
     accelerated = True
 
-    def share_of_counts(self, problem: Any) -> float:
-        """Return the part of the squared budget for counts of the classes, where noise dominates.
+    def plan(self, problem: Any) -> Fit:
+        """Plan the steps from public facts; one, where noise dominates.
 
         Parameters
         ----------
         problem : Problem
-            Public facts of a classifier.
+            Public facts.
 
         Returns
         -------
-        share : float
-            At most a fifth; 0 where steps are taken.
+        plan : Fit
+            The plan.
         """
         own = self.clipping_norm, self.step_size, self.intercept_scaling
         given = any(one is not None for one in (*own, problem.max_iter, problem.radius))
-        classes = isinstance(problem.loss, LogisticLoss | SoftmaxLoss) and problem.delta > 0
-        if given or problem.penalty or not (problem.intercept and classes):
-            return 0.0
+        classes = isinstance(problem.loss, LogisticLoss | SoftmaxLoss)
         along = problem.ratio * math.sqrt(problem.size)
-        if problem.ratio >= HEARD or along >= _FEW_DIRECTIONS:
-            return 0.0
-        return min(_COUNTED, (_SURE_COUNTS / along) ** 2)
+        few = problem.ratio < HEARD and along < _FEW_DIRECTIONS
+        if not few or given or problem.penalty or not (problem.intercept and classes):
+            return super().plan(problem)
+        return FirstGradientFit(problem, min(_COUNTED, (_SURE_COUNTS / along) ** 2))
 
 
 class GD(FullGradient):
@@ -585,24 +584,52 @@ class GradientFit(Fit):
 
 @dataclass(frozen=True)
 class FirstGradientFit(Fit):
-    """One noisy gradient at 0, where noise dominates; the intercept follows from counts.
+    """Noisy counts of the classes, and one noisy gradient at 0, where noise dominates.
 
     All iterates of many steps would be close to 0, or noise: one gradient for the whole budget is
-    the mean of their gradients, without the weights of an average.
+    the mean of their gradients, without the weights of an average. The intercept follows from the
+    counts.
+
+    Parameters
+    ----------
+    problem : Problem
+        Public facts.
+    share : float
+        Part of the squared Gaussian-DP budget for the counts.
     """
 
+    share: float
     n_iter = 1
+    n_releases = 2
     full_batches = True
+    counts_classes = counts_labels = True
 
-    def run(self, curator):
-        """Release the gradient at 0, and step along it until noise has a known deviation."""
-        problem, loss = self.problem, self.problem.pointwise
+    def solution(self, curator, doubts=None):
+        """Count the classes; step along the gradient at 0 until noise has a known deviation."""
+        mu = math.sqrt(self.share) * self.problem.mu
+        logs = self._logs(curator, mu, doubts)
+        # a hair more than the ledger will hold
+        spent = math.hypot(self.problem.scale_mu, mu) * (1 + 1e-9)
+        problem, loss = replace(self.problem, scale_mu=spent), self.problem.pointwise
         clip = _LEAST_SHARE * loss.lipschitz * problem.row_norm
         query = ClippedGradient(np.zeros(problem.shape), loss, clip)
         released = curator.release(query, GaussianMechanism(problem.mu))
         noise = problem.moved_rows * clip / problem.mu * problem.row_norm
         wanted = _FAINT * problem.ratio / (1 + problem.ratio)
-        return -wanted / noise * released.reshape(problem.shape)
+        coef = -wanted / noise * released.reshape(problem.shape)
+        coef[..., -1] = logs / problem.intercept
+        return coef, None, self.n_iter
+
+    def _logs(self, curator, mu, doubts):
+        """Release counts; return logarithms of the odds of two classes, or of shares of more."""
+        n_rows, n_outputs = self.problem.n_rows, self.problem.loss.n_outputs
+        query = CellCounts((max(n_outputs, 2),), "rows of each class")
+        noise = query.sensitivity(self.problem.adjacency, n_rows).l2 / mu
+        counts = curator.release(query, GaussianMechanism(mu))
+        if doubts is not None:
+            doubts.of_labels(counts.sum(), noise * math.sqrt(len(counts)), n_rows)
+        logs = np.log(believed_shares(counts / n_rows, noise / n_rows))
+        return logs[1] - logs[0] if n_outputs == 1 else logs - logs.mean()
 
 
 @dataclass(frozen=True)

@@ -20,26 +20,21 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 
 from skdp import DPLpRegressor, DPRidge, papers, solvers
-from skdp._groups import PARTS
-from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import SquaredLoss
-from skdp._quantiles import (
+from skdp._bisection import (
     N_CELLS,
     Columns,
     GradientNorm,
     MagnitudeCells,
     MagnitudeSides,
-    MagnitudeThreshold,
     RowNorm,
     SmallEntry,
     TargetDistance,
-    TargetMedian,
     TargetValue,
-    candidates,
-    rate,
     scales_in_cells,
 )
-from skdp._rows.base import sum_over
+from skdp._losses.clipped import ClippedLoss
+from skdp._losses.regression import SquaredLoss
+from skdp._quantiles import MagnitudeThreshold, TargetMedian, candidates, rate
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, PrivacyWarning
@@ -473,7 +468,7 @@ def test_moments_make_the_clip_that_theory_asks_for():
         solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    scales, _, problem = model._prepared(1000, 3, None)
+    scales, *_, problem = model._prepared(1000, 3, None)
     plan = model._planned(problem, model.solver, model._units(None, scales), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
@@ -486,7 +481,7 @@ def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
     model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    scales, _, problem = model._prepared(50, 3, None)
+    scales, *_, problem = model._prepared(50, 3, None)
     plan = model._planned(problem, model.solver, model._units(None, scales), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
@@ -781,6 +776,8 @@ def test_nothing_is_changed_and_no_layout_matters():
 
 MAGNITUDE_NAN = float("nan")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+#: what a row counts is a multiple of one over that
+PARTS = 2**20
 MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SquaredLoss())]
 every_magnitude = pytest.mark.parametrize("magnitude", MAGNITUDES, ids=lambda m: type(m).__name__)
 TARGETS = [0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e-310, 7.0]
@@ -959,7 +956,7 @@ def test_cells_of_stored_entries_attain_their_sensitivity(adjacency):
 def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
     shorten_chunks(monkeypatch, 40, threads=True)
     # long pieces are divided, short ones sorted, and neighbours among these joined
-    monkeypatch.setattr("skdp._quantiles._FEW", 40)
+    monkeypatch.setattr("skdp._bisection._FEW", 40)
     rng = np.random.default_rng(0)
     X = rng.integers(-4, 5, size=(300, 3)).astype(dtype) * dtype(0.1)
     X[::5] = rng.integers(-4, 5, size=(60, 3)).astype(dtype) * dtype(0.125)
@@ -986,7 +983,8 @@ def test_thresholds_are_looked_up_as_they_are_compared(dtype, monkeypatch):
                         # those of a search have few digits
                         asked = (thresholds.view(np.int64) >> 22 << 22).view(np.float64)
                     query = MagnitudeSides(magnitudes, asked, places)
-                    compared = sum_over(each, query.partial, query.size)
+                    # counts are exact, in whatever order they are added
+                    compared = sum(query.partial(chunk) for chunk in each.chunks)
                     np.testing.assert_array_equal(query.evaluate(each), compared)
     # what is kept is dropped with the rows that it is of
     assert rows.sought[0] == magnitudes

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from skdp import DPHistogram
+from skdp._counted import CellCounts
 from skdp.audit import trace_privacy
 from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.location._clipped_mean import BoxRows
-from skdp.location._histogram import CellCounts
 
 rng = np.random.default_rng(0)
 every_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])

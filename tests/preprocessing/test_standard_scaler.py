@@ -34,20 +34,13 @@ from skdp import (
     RandomFourierFeatures,
     privacy_spent,
 )
+from skdp._bisection import FloatKey, SideSum, bisect_quantile, shortest
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
 from skdp.preprocessing import _standard_scaler
-from skdp.preprocessing._standard_scaler import (
-    OFFSET,
-    WEIGHT,
-    FloatKey,
-    MomentSum,
-    SideSum,
-    bisect_quantile,
-    shortest,
-)
+from skdp.preprocessing._standard_scaler import OFFSET, WEIGHT, MomentSum
 from skdp.privacy import gdp_mu
 from skdp.privacy.kernel import mechanisms
 from tests import _audit

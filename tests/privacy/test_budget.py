@@ -46,16 +46,14 @@ from skdp import (
     PrivUnitPrivatizer,
     solvers,
 )
-from skdp._rows.base import L2Ball
-from skdp._rows.linear import ball_rows
 from skdp.exceptions import BudgetError, PrivacyWarning
 from skdp.federated import Population
-from skdp.location._clipped_mean import RowSum
 from skdp.privacy import Charge, Curator, GaussianMechanism, LaplaceMechanism, gdp_delta, gdp_mu
 from skdp.privacy.books import store
 from skdp.privacy.books.store import BudgetTerms, FileStore, MemoryStore
 from skdp.privacy.kernel.accounting import HAIR, pure_mu
 from skdp.privacy.kernel.ledger import compose_epsilon
+from tests import _audit
 from tests.test_common import ALL, configurations
 
 # A shared budget in memory: its arithmetic, its parameters, its threads and its copies.
@@ -974,10 +972,10 @@ def test_a_fit_that_releases_nothing_costs_nothing(estimator):
 def test_a_curator_keeps_to_the_mu_that_was_charged():
     kinds = {"n_rows": 4, "epsilon": 9.0, "delta": 0.5, "adjacency": "replace-one"}
     kinds |= {"random_state": None, "purpose": "test"}
-    query = RowSum(L2Ball(1.0), 2)
+    query = _audit.ColumnSum(2)
 
     def curator():
-        return Curator(lambda: ball_rows(np.zeros((4, 2)), L2Ball(1.0)), mu=0.5, **kinds)
+        return Curator(lambda: np.zeros((4, 2)), mu=0.5, **kinds)
 
     # the budget (9, 0.5) would take a hundred times as much
     with pytest.raises(BudgetError, match="no row was read"):
