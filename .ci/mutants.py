@@ -512,7 +512,7 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
-        "counts of classes: the gradient gets the whole budget", "FirstGradientFit.run",
+        "counts of classes: the gradient gets the whole budget", "FirstGradientFit.solution",
         r"scale_mu=spent", "",
         "tests/test_class_weight.py",
     ),
@@ -522,7 +522,7 @@ MUTANTS = [
         "tests/test_class_weight.py",
     ),
     Mutant(
-        "first gradient: stated to be a tenth as long", "FirstGradientFit.run",
+        "first gradient: stated to be a tenth as long", "FirstGradientFit.solution",
         r"ClippedGradient\(np\.zeros\(problem\.shape\), loss, clip\)",
         "ClippedGradient(np.zeros(problem.shape), loss, clip, slack=-0.9)",
         "tests/test_class_weight.py",
