@@ -94,6 +94,9 @@ _CLEAR = 2.0
 _LEFT_BESIDE_TARGETS = 0.3
 # with at most so many columns the effect of shortening is computed, by so many points of a half
 _FEW, _DRAWS = 32, 2048
+# beside a given norm, part of the squared budget that a search of more columns than that may take:
+# it makes good a norm that is far off, and finds the unit of the target with less care
+_BESIDE_NORM, _MANY = 0.05, 32
 # without a delta, and with few rows, scales are planned as for that many times epsilon: of which
 # they take .3
 _MORE = 2.8
@@ -750,6 +753,9 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
                 n_targets=n_targets,
                 **facts,
             )
+            dear = size > _MANY and plan.columns.mu > math.sqrt(_BESIDE_NORM) * total
+            if self.data_norm is not None and n_targets == 1 and dear:
+                return self._drawn(n_features, n_targets, facts)
             if plan.columns.n_releases and n_targets == 1:
                 look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
                 price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
@@ -924,8 +930,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         say_of_unit(doubts, "data_norm", self.data_norm, length)
         say_of_unit(doubts, "target_scale", self.target_scale, self.target_scale_)
         share, error = np.array([equations.products[-1, -1], equations.noise]) / CONSTANT**2
-        is_known = self.data_norm is not None and self.target_scale is not None
-        if is_known and self.max_weight is None and share + 3 * error < _COUNTED:
+        is_given = self.data_norm is not None or self.target_scale is not None
+        if is_given and self.max_weight is None and share + 3 * error < _COUNTED:
             doubts.noise(
                 "most rows are much longer than data_norm, or their targets larger than "
                 f"target_scale: they are cut, count {max(share, 0.0):.2g} of a row in the mean, "
