@@ -501,10 +501,10 @@ class PrivateLinearClassifier(
         given = self.data_norm is not None and not scales.n_releases
         domain = L2Ball(self.data_norm) if given else EveryRow()
         check_reading(solver, X)
+        loss = problem.loss
         if balanced and not plan.counts_classes:
             counts = plan_counts(problem, plan, len(classes))
-        left = problem if counts is None else counts.left(problem)
-        plan, loss = solver.plan(left), problem.loss
+            plan = plan if counts is None else solver.plan(counts.left(problem))
         # rows that are moved, and those without units, get their constant feature later
         intercept = 0.0 if solver.moves_rows else problem.intercept
         doubts = Doubts(self)
@@ -546,8 +546,7 @@ class PrivateLinearClassifier(
             found = scales.run(curator, problem.data_norm, 0.0, 1.0)
             norm, columns = found.radius, found.columns
             # a public norm stands where nothing else was found
-            stands = self.data_norm is not None and columns is None
-            if not stands:
+            if self.data_norm is None or columns is not None:
                 guessed = {"missing": not scales.n_releases, "vague": found.vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
                 seen = counts is not None or plan.counts_labels

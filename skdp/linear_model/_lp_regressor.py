@@ -262,9 +262,10 @@ def plan_clipped(problem, solver, clip):
 
 # predictions and targets in units count as of that size
 LARGEST_IN_UNITS = 1e70
-# part of the rows that the noise of the look has as its deviation, as a rule and at most; its part
-# of the squared budget at most; and deviations that speak against the far entries
-_LOOK, _MOST_LOOK, _LOOK_SHARE, _AGAINST = 0.002, 0.004, 0.03, 2.5
+# part of the rows that the noise of the look has as its deviation, as a rule and at most, if a row
+# moves a count by 1 or 2; its part of the squared budget at most; and deviations that speak against
+# the far entries
+_LOOK, _AGAINST = (0.002, 0.004, 0.03), 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,18 +414,30 @@ def plan_tail(scales, epsilon, delta, adjacency):
     """
     if not scales.mu or not scales.n_columns or scales.is_sparse:
         return TailPlan()
-    moved = (1 if adjacency == "zero-out" else 2) / scales.n_rows
-    most = math.sqrt(_LOOK_SHARE) * gdp_mu(epsilon, delta)
-    return TailPlan(min(moved / _LOOK, most) if moved <= _MOST_LOOK * most else 0.0)
+    return TailPlan(_price_of_look(scales.n_rows, epsilon, delta, adjacency, *_LOOK))
+
+
+def _price_of_look(n_rows, epsilon, delta, adjacency, deviation, largest, share):
+    """Return the Gaussian-DP parameter of a look, 0 for none, from public facts.
+
+    Parameters
+    ----------
+    n_rows, epsilon, delta, adjacency : int, float, float, {"replace-one", "zero-out"}
+        Number of rows, and what is promised for the whole fit.
+    deviation, largest, share : float, float, float
+        As those of `_LOOK`.
+    """
+    moved = (1 if adjacency == "zero-out" else 2) / n_rows
+    most = math.sqrt(share) * gdp_mu(epsilon, delta) if delta else 0.0
+    return min(moved / deviation, most) if moved <= largest * most else 0.0
 
 
 # A look at the size of targets, beside a public unit.
 
 
-# ranks of the look, as a rule and at least, and its part of the squared budget at most; and what
-# root mean squares of targets, in units that are given, are taken to be in between: noise grows
-# with a unit, and a smaller one cuts residuals
-_RANKS, _FEWEST_RANKS, _RANKS_SHARE, _SIZES = 50.0, 25.0, 0.01, (0.5, 4.0)
+# as `_LOOK`; and what sizes of targets, in a unit that is given, are taken to be in between: noise
+# grows with a unit, and a smaller one cuts residuals
+_UNIT_LOOK, _SIZES = (0.04, 0.08, 0.01), (0.5, 4.0)
 
 
 @dataclass(frozen=True)
@@ -450,14 +463,6 @@ class UnitLook:
         found = scales_in_cells(counts, noise, 0.25 * self.n_rows)[0][0] / scale
         # nothing is seen of targets that are nearly all 0
         return scale if math.isnan(found) else scale * (found / np.clip(found, *_SIZES))
-
-
-def plan_unit_look(n_rows, epsilon, delta, adjacency):
-    """Plan a look at the size of targets, from public facts; none where rows are too few."""
-    moved = (1 if adjacency == "zero-out" else 2) / n_rows
-    most = math.sqrt(_RANKS_SHARE) * gdp_mu(epsilon, delta) if delta else 0.0
-    enough = moved * _FEWEST_RANKS / 2 <= most
-    return UnitLook(min(moved * _RANKS / 2, most) if enough else 0.0, n_rows)
 
 
 # The fit: units, a threshold, then any solver.
@@ -738,9 +743,11 @@ class PrivateLinearRegressor(
         """Return the plan of a look at the size of targets: for a given unit, and the default."""
         # penalties, bounds and clips are in that unit
         default = self.coef_bound is None and self.l2 == 0 and self.clipping_norm is None
-        default &= asked_solver(self.solver) is None and is_number(self.p)
-        looks = default and self.target_scale is not None
-        return plan_unit_look(n_rows, self.epsilon, self.delta * looks, self.adjacency)
+        default &= self.solver == "auto" and is_number(self.p)
+        if not default or self.target_scale is None:
+            return UnitLook(0.0, n_rows)
+        facts = n_rows, self.epsilon, self.delta, self.adjacency
+        return UnitLook(_price_of_look(*facts, *_UNIT_LOOK), n_rows)
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         """Return the plans of scales, looks and a clip, and the problem without its clip."""

@@ -601,6 +601,17 @@ class NormCheck:
         return float(most) < 0
 
 
+def _check_of_units(n_columns, mu):
+    """Return a check of columns that have no norm beside them, with its Gaussian-DP parameter."""
+    return NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
+
+
+def _ranks_told(n_rows, adjacency):
+    """Return the ranks that a count with a Gaussian-DP parameter of 1 tells."""
+    # under zero-out a row moves half as much
+    return n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+
+
 @dataclass(frozen=True)
 class CheckedScales:
     """Scales that follow a check whether columns are alike.
@@ -668,7 +679,7 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
     to nothing.
     """
     n_rows, columns = scales.n_rows, scales.mu and scales.n_columns
-    ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+    ranks = _ranks_told(n_rows, adjacency)
     fewest, most = _NORM_RANKS
     found = math.sqrt(_NORM_MU_SHARE) * ranks * gdp_mu(epsilon, delta) if columns else 0.0
     nothing = SearchedScales(n_rows)
@@ -705,7 +716,7 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     """
     if not delta or not scales.mu or scales.n_columns:
         return scales
-    ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+    ranks = _ranks_told(scales.n_rows, adjacency)
     flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
     plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
     found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
@@ -713,8 +724,9 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
         return scales
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
-    check = NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
-    return CheckedScales(check, alike, replace(plan, unit=found / ranks), is_made_up)
+    return CheckedScales(
+        _check_of_units(n_columns, mu), alike, replace(plan, unit=found / ranks), is_made_up
+    )
 
 
 def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
@@ -732,12 +744,12 @@ def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
     check : NormCheck or None
         Whether columns are alike; None if they have units, or the check is not worth its price.
     """
-    ranks = scales.n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+    ranks = _ranks_told(scales.n_rows, adjacency)
     mu = _UNLIKE_RANKS / ranks
     worth = scales.mu and mu**2 <= _UNLIKE_MOST * gdp_mu(epsilon, delta) ** 2
     if n_columns == 1 or scales.n_columns or not worth:
         return None
-    return NormCheck(_TOO_SMALL / n_columns**1.5, True, mu)
+    return _check_of_units(n_columns, mu)
 
 
 def center_and_scale(columns, n_features):
@@ -914,8 +926,7 @@ def plan_scales(
     with a small probability, and falls as one over the number of rows.
     """
     if delta:
-        # under zero-out a row moves half as much
-        ranks = n_rows * (2.0 if adjacency == "zero-out" else 1.0)
+        ranks = _ranks_told(n_rows, adjacency)
         tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
         if with_scale:
             tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]

@@ -145,9 +145,14 @@ class NormalEquations:
         return self.noise * math.sqrt(2.0 * self.n_features)
 
     @property
+    def share(self):
+        """Mean weight of the rows, with its noise."""
+        return self.products[-1, -1] / self.constant**2
+
+    @property
     def weight(self):
         """Mean weight of the rows, between noise and 1."""
-        return min(max(self.products[-1, -1] / self.constant**2, 0.05), 1.0)
+        return min(max(self.share, 0.05), 1.0)
 
     @cached_property
     def _centered(self):
@@ -259,8 +264,7 @@ class NormalEquations:
         """
         d, noise = self.n_features, self.noise
         usual = min(1.0, 1.0 / squares.sum())
-        seen = self.products[-1, -1] / self.constant**2
-        weight = min(max(_tempered(seen, noise / self.constant**2, usual), 0.05), 1.0)
+        weight = min(max(_tempered(self.share, noise / self.constant**2, usual), 0.05), 1.0)
         squares = usual * squares
         mean = np.zeros(len(squares))
         if self.intercept:
@@ -929,7 +933,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         length = self.feature_scale_[:1] * math.sqrt(equations.n_features)
         say_of_unit(doubts, "data_norm", self.data_norm, length)
         say_of_unit(doubts, "target_scale", self.target_scale, self.target_scale_)
-        share, error = np.array([equations.products[-1, -1], equations.noise]) / CONSTANT**2
+        share, error = equations.share, equations.noise / equations.constant**2
         is_given = self.data_norm is not None or self.target_scale is not None
         if is_given and self.max_weight is None and share + 3 * error < _COUNTED:
             doubts.noise(
