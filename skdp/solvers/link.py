@@ -79,9 +79,13 @@ _KEPT_PRIOR[0] += _NOTHING
 # grid of m'; with prior probability 1/2 classes are about equally frequent, with this deviation
 _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # what real rows, which are not normal, may add to E[u r], in parts of its change from k = 0 to 1;
-# the same for what fitting takes off g . w, in parts of it; deviation of a share of a class, from
-# which the center stays where it is; and how far it does so where odds vary with the row
-_MODEL, _FITTED, _SURE_SHARE, _VARIED = 0.1, 0.5, 0.12, 0.3
+# deviation of a share of a class, from which the center stays where it is; and how far it does so
+# where odds vary with the row
+_MODEL, _SURE_SHARE, _VARIED = 0.1, 0.12, 0.3
+# how much of what fitting takes off g . w is added again: few steps leave odds short
+_FITTED = 0.5
+# how fast odds longer than those of noise are kept; 1 is the rule of James and Stein
+_SURE = 1.3
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -122,10 +126,16 @@ def believed(plan, coef, seen, n_rows):
     along = np.mean((u * (low - labels * (low + high))) @ _WEIGHTS, axis=1)
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
     fitted = _fitted(plan, along[0] / np.mean(varied), n_rows)
-    kept = _kept(found, along, fitted, one * size)
+    kept = _kept(found + fitted, along, one * size)
+    # whatever the law of u, noise makes no more than this, one deviation above its mean; what is a
+    # third longer is not noise
+    noise = plan.variance * plan.deviation**2
+    made = noise.sum() + math.sqrt(2 * noise @ noise)
+    found = plan.variance @ (coef[:d] @ plan.directions) ** 2
+    kept = min(1.0, max(kept, _SURE * (1 - made / max(found, 1e-300))))
     if not constant:
         return kept * coef
-    u = kept * math.sqrt(plan.variance @ (coef[:d] @ plan.directions) ** 2) * _NODES
+    u = kept * math.sqrt(found) * _NODES
     labels = expit(unclipped_odds(_CENTERS[:, None] + u, longer))
     along = (low.mean(axis=0) - labels * (low + high).mean(axis=0)) @ _WEIGHTS
     # no sharper than the grid
@@ -152,7 +162,7 @@ def believed(plan, coef, seen, n_rows):
 
 
 def _fitted(plan, bend, n_rows):
-    """Return how much less g . w is for coefficients that fit the noise of labels, of one output.
+    """Return what the mean of g . w lacks since w fits the noise of labels, for one output.
 
     Parameters
     ----------
@@ -166,21 +176,20 @@ def _fitted(plan, bend, n_rows):
     Returns
     -------
     fitted : float
-        The number of free coefficients over that of rows. A coefficient gets free from step to
-        step, with the curvature along its direction; a penalty leaves it free in part.
+        A part of the number of free coefficients over that of rows. A coefficient gets free from
+        step to step, with the curvature along its direction; a penalty leaves it free in part.
     """
     felt = plan.step_size * bend * plan.variance
     if plan.speed is not None:
         felt = felt * plan.speed**2
     pulled = np.maximum(felt + plan.step_size * plan.held, 1e-300)
     times = plan.n_steps / (1 - plan.momentum) * pulled
-    return felt / pulled @ (1 + np.expm1(-times) / times) / n_rows
+    return _FITTED * (felt / pulled) @ (1 + np.expm1(-times) / times) / n_rows
 
 
-def _kept(found, along, fitted, noise):
-    """Return the posterior mean of k, at most 1, from g . w, and from its means over the grid."""
-    model = _MODEL * (along[0] - along[_RIGHT])
-    off = (found + fitted - along) / np.linalg.norm([noise, model, _FITTED * fitted])
+def _kept(found, along, noise):
+    """Return the posterior mean of k, at most 1, from E[u r] with noise, and from that of each k."""
+    off = (found - along) / math.hypot(noise, _MODEL * (along[0] - along[_RIGHT]))
     return min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
 
 
@@ -247,7 +256,7 @@ def believed_classes(plan, coef, seen, n_rows):
     found = np.sum(body * gradient[..., :d]) / len(seen)
     varied = np.sum((body @ plan.directions) ** 2 @ plan.variance) / len(seen)
     fitted = (len(coef) - 1) * _fitted(plan, along[0] / varied, n_rows)
-    kept = _kept(found, along[0] + (along[1] - along[0]) * _KEPT, fitted, one * size)
+    kept = _kept(found + fitted, along[0] + (along[1] - along[0]) * _KEPT, one * size)
     if not constant:
         return kept * coef
     # the mean residual is felt @ shares, and the shares add up to 1
