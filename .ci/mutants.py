@@ -700,7 +700,12 @@ MUTANTS = [
     ),
     Mutant(
         "odds that are believed whatever gradients say", "believed",
-        r"_posterior\(\(found - along\) / unsure, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        r"_kept\(found \+ fitted, along, one \* size\)", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "noise of labels that is taken for what rows say", "_fitted",
+        r"_FITTED \* \(felt / pulled\)", "0 * (felt / pulled)",
         "tests/test_preconditioned.py",
     ),
     Mutant(
@@ -715,7 +720,7 @@ MUTANTS = [
     ),
     Mutant(
         "scores of classes that are believed whatever gradients say", "believed_classes",
-        r"_posterior\(off, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        r"_kept\(found \+ fitted, .*\)", "1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(

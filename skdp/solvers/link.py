@@ -179,7 +179,7 @@ def _fitted(plan, bend, n_rows):
         A part of the number of free coefficients over that of rows. A coefficient gets free from
         step to step, with the curvature along its direction; a penalty leaves it free in part.
     """
-    felt = plan.step_size * bend * plan.variance
+    felt = plan.step_size * max(bend, 0.0) * plan.variance
     if plan.speed is not None:
         felt = felt * plan.speed**2
     pulled = np.maximum(felt + plan.step_size * plan.held, 1e-300)
@@ -188,7 +188,7 @@ def _fitted(plan, bend, n_rows):
 
 
 def _kept(found, along, noise):
-    """Return the posterior mean of k, at most 1, from E[u r] with noise, and from that of each k."""
+    """Return the posterior mean of k, at most 1, from a noisy mean of u r, and that of each k."""
     off = (found - along) / math.hypot(noise, _MODEL * (along[0] - along[_RIGHT]))
     return min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
 
