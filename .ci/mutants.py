@@ -700,11 +700,11 @@ MUTANTS = [
     ),
     Mutant(
         "odds that are believed whatever gradients say", "believed",
-        r"_kept\(found \+ fitted, along, one \* size\)", "1.0",
+        r"_part_kept\(found \+ fitted, along, one \* size\)", "1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(
-        "noise of labels that is taken for what rows say", "_fitted",
+        "noise of labels that is taken for what rows say", "_fit_to_noise",
         r"_FITTED \* \(felt / pulled\)", "0 * (felt / pulled)",
         "tests/test_preconditioned.py",
     ),
@@ -720,7 +720,7 @@ MUTANTS = [
     ),
     Mutant(
         "scores of classes that are believed whatever gradients say", "believed_classes",
-        r"_kept\(found \+ fitted, .*\)", "1.0",
+        r"_part_kept\(found \+ fitted, .*\)", "1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(

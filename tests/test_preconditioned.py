@@ -1085,12 +1085,12 @@ def test_coefficients_that_fit_noise_of_labels_take_as_much_off_gradients(speed)
             gradient = (expit(rows @ w) - y) @ rows / n
             step = ahead - plan.step_size * plan.sped(gradient)
             before, coef = coef, step / (1 + plan.step_size * plan.held)
-    fitted = link._fitted(plan, 0.25, n)
+    fitted = link._fit_to_noise(plan, 0.25, n)
     assert fitted == pytest.approx(link._FITTED * np.mean(taken), rel=0.1)
     # a hundred times the rows
-    assert link._fitted(plan, 0.25, 100 * n) == pytest.approx(fitted / 100)
+    assert link._fit_to_noise(plan, 0.25, 100 * n) == pytest.approx(fitted / 100)
     # a mean that is no curvature says nothing
-    assert link._fitted(plan, -1.0, n) == 0
+    assert link._fit_to_noise(plan, -1.0, n) == 0
 
 
 @pytest.mark.parametrize("classes", [2, 3])

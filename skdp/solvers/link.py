@@ -125,8 +125,8 @@ def believed(plan, coef, seen, n_rows):
     labels = expit(unclipped_odds(predicted + (_KEPT[:, None, None] - 1) * u, longer))
     along = np.mean((u * (low - labels * (low + high))) @ _WEIGHTS, axis=1)
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
-    fitted = _fitted(plan, along[0] / np.mean(varied), n_rows)
-    kept = _kept(found + fitted, along, one * size)
+    fitted = _fit_to_noise(plan, along[0] / np.mean(varied), n_rows)
+    kept = _part_kept(found + fitted, along, one * size)
     # whatever the law of u, noise makes no more than this, one deviation above its mean; what is a
     # third longer is not noise
     noise = plan.variance * plan.deviation**2
@@ -161,7 +161,7 @@ def believed(plan, coef, seen, n_rows):
     return np.append(kept * coef[:d], center / constant)
 
 
-def _fitted(plan, bend, n_rows):
+def _fit_to_noise(plan, bend, n_rows):
     """Return what the mean of g . w lacks since w fits the noise of labels, for one output.
 
     Parameters
@@ -187,7 +187,7 @@ def _fitted(plan, bend, n_rows):
     return _FITTED * (felt / pulled) @ (1 + np.expm1(-times) / times) / n_rows
 
 
-def _kept(found, along, noise):
+def _part_kept(found, along, noise):
     """Return the posterior mean of k, at most 1, from a noisy mean of u r, and that of each k."""
     off = (found - along) / math.hypot(noise, _MODEL * (along[0] - along[_RIGHT]))
     return min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
@@ -255,8 +255,8 @@ def believed_classes(plan, coef, seen, n_rows):
     one = plan.noise / math.sqrt(len(seen))
     found = np.sum(body * gradient[..., :d]) / len(seen)
     varied = np.sum((body @ plan.directions) ** 2 @ plan.variance) / len(seen)
-    fitted = (len(coef) - 1) * _fitted(plan, along[0] / varied, n_rows)
-    kept = _kept(found + fitted, along[0] + (along[1] - along[0]) * _KEPT, one * size)
+    fitted = (len(coef) - 1) * _fit_to_noise(plan, along[0] / varied, n_rows)
+    kept = _part_kept(found + fitted, along[0] + (along[1] - along[0]) * _KEPT, one * size)
     if not constant:
         return kept * coef
     # the mean residual is felt @ shares, and the shares add up to 1
