@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_scalar
 
+from skdp._counted import check_groups, resolve_groups
 from skdp._gate import Doubts, Heard, open_gate
-from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros

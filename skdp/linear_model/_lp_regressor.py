@@ -15,10 +15,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._bisection import MagnitudeCells, TargetDistance, scales_in_cells
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import (
     HuberLoss,

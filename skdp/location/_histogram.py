@@ -9,9 +9,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counts_of,
+    hidden_count,
+    largest_weight,
+)
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of
 from skdp._rows.streams import whole_columns

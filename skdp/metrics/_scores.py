@@ -15,9 +15,15 @@ from typing import Any, Self, TypedDict, Unpack
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._counted import CellCounts, count_rows, counted_first, counts_of, hidden_count
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counted_first,
+    counts_of,
+    hidden_count,
+)
 from skdp._gate import open_gate
-from skdp._groups import check_groups
 from skdp._rows.base import Box
 from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
 from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike

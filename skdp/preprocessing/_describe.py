@@ -17,9 +17,15 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counts_of,
+    hidden_count,
+    largest_weight,
+)
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows

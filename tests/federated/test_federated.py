@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from skdp import BoundedScaler, FederatedDPLogisticRegression, privacy_spent
-from skdp._groups import resolve_groups
+from skdp._counted import resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import L2Ball
 from skdp.exceptions import BudgetError, PrivacyWarning, SimulationWarning
