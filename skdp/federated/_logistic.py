@@ -50,8 +50,7 @@ from skdp.federated._messages import DistantClients, FederatedRound
 from skdp.linear_model._scales import say_of_signal
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, level_of_caller
 
 
 class FederatedDPLogisticRegression(

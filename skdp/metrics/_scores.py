@@ -33,8 +33,7 @@ from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.texts import a_kind
-from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon, level_of_caller
 from skdp.privacy.kernel.samplers import noise_identity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all

@@ -65,8 +65,7 @@ from skdp.moments._products import (
     plan_units,
 )
 from skdp.privacy.books.texts import some_of
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
