@@ -29,7 +29,7 @@ from sklearn.base import clone
 
 from skdp._sklearn import is_sparse
 from skdp._typing import Adjacency, Estimator, MatrixLike, VectorLike
-from skdp.audit._audit import fresh
+from skdp.audit._audit import fresh, per_group
 from skdp.audit._pairs import (
     N_ROWS,
     NeighbourPair,
@@ -47,7 +47,6 @@ from skdp.audit._pairs import (
     resolve_adjacency,
     total_of_fit,
 )
-from skdp.audit._result import per_group
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (

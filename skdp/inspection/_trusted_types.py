@@ -92,7 +92,7 @@ _SEARCHES = (
 # how the rows of skdp.local report
 _RANDOMISERS = (
     "skdp._rows.base.Box",
-    "skdp.local.randomisers.privunit_gaussian.PrivUnitG",
+    "skdp.local.randomisers.privunit.PrivUnitG",
     "skdp.local.randomisers.cube.PrivUnitCube",
     "skdp.local.randomisers.privunit.PrivUnit",
     "skdp.local.randomisers.projunit.ProjUnit",
