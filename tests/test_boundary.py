@@ -284,6 +284,7 @@ ALONE = {
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",
     "skdp.linear_model._class_weight": "a concept of its own, after the fit, with its query",
     "skdp.solvers.subgradient": "a rule for losses with kinks, with the proof of its bound",
+    "skdp.io": "public: users import from it",
     "skdp.papers.boosting": "an algorithm of its own, of another section of the paper",
 }
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import RowObjective
 from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator, ExponentialMechanism

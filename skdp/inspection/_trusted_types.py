@@ -49,7 +49,7 @@ _SOLVERS = (
     "skdp.papers.accelerated_one_pass.AcceleratedOnePass",
     "skdp.papers.bias_reduced.BiasReduced",
     "skdp.papers.feature_preprocessing.FeaturePreprocessing",
-    "skdp.papers.finite_net.FiniteNet",
+    "skdp.papers.exponential.FiniteNet",
     "skdp.papers.localized.Localized",
     "skdp.papers.one_pass.OnePass",
     "skdp.solvers.base.Solver",

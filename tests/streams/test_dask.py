@@ -39,7 +39,7 @@ from skdp import (
     solvers,
 )
 from skdp._losses.classification import HingeLoss, LogisticLoss
-from skdp._minimize import objective as _objective
+from skdp._minimize import queries as _objective
 from skdp._rows import dask as _cluster
 from skdp._rows.dask import cuts_for, jobs_for, layout_of, located
 from skdp.audit import trace_privacy
