@@ -20,7 +20,7 @@ from skdp._counted import (
 from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of
-from skdp._rows.streams import TABLE_REMEDY, whole_columns
+from skdp._rows.streams import FOR_TABLES, whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -400,10 +400,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
             X = validate_private_data(self, X, **options)
         except (TypeError, ValueError) as error:
             text = str(error)
-            if options or not ("must be numeric" in text and TABLE_REMEDY in text):
+            if options or not ("must be numeric" in text and FOR_TABLES in text):
                 raise
             remedy = "For text give categories, the public values of every feature."
-            raise type(error)(text.replace(TABLE_REMEDY, remedy)) from None
+            raise type(error)(text.replace(FOR_TABLES, remedy)) from None
         # 3. plan, from public facts
         n_features, doubts = X.shape[1], Doubts(self)
         edges, categories, ranges = None, None, None

@@ -468,8 +468,9 @@ def test_moments_make_the_clip_that_theory_asks_for():
         solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    scales, *_, problem = model._prepared(1000, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None, scales), None)
+    first = model._prepared(1000, 3, None)
+    problem = first.problem
+    plan = model._planned(problem, model.solver, model._units(None, first.scales), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
     assert plan.problem.loss.clip == pytest.approx(clip)
@@ -481,8 +482,8 @@ def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
     model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    scales, *_, problem = model._prepared(50, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None, scales), None)
+    first = model._prepared(50, 3, None)
+    plan = model._planned(first.problem, model.solver, model._units(None, first.scales), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
 
