@@ -979,3 +979,10 @@ def test_a_private_search_is_cross_validated_with_groups():
     spent = privacy_spent(search, cv=GroupKFold(2, shuffle=True, random_state=0))
     assert spent.ledger.unit == "group"
     assert [item.kind for item in spent.uncovered] == ["scores"]
+
+
+def test_the_number_of_groups_comes_first_and_places_can_follow_from_names():
+    (n_groups, _), codes = resolve_groups(["b", "a", "b"], np.zeros((3, 1)), ordered=True)
+    assert n_groups == 2
+    assert codes.tolist() == [1, 0, 1]
+    assert resolve_groups(None, np.zeros((3, 1))) == ((3, "row"), None)

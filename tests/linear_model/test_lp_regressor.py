@@ -33,7 +33,6 @@ from skdp._bisection import (
     scales_in_cells,
 )
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import SquaredLoss
 from skdp._quantiles import MagnitudeThreshold, TargetMedian, candidates, rate
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
@@ -57,7 +56,7 @@ from tests._neighbours import (
     neighbours,
     on_examples,
 )
-from tests._solvers import linear_model, solver_of
+from tests._solvers import SQUARED_LOSS, linear_model, solver_of
 
 # What private regression computes: near the truth, in any units, at the stated price.
 
@@ -779,7 +778,7 @@ MAGNITUDE_NAN = float("nan")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 #: what a row counts is a multiple of one over that
 PARTS = 2**20
-MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SquaredLoss())]
+MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SQUARED_LOSS)]
 every_magnitude = pytest.mark.parametrize("magnitude", MAGNITUDES, ids=lambda m: type(m).__name__)
 TARGETS = [0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e-310, 7.0]
 
