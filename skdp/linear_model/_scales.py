@@ -958,36 +958,41 @@ def plan_scales(
     falls with the square of the number of rows. The price of a draw by ranks is what makes it fail
     with a small probability, and falls as one over the number of rows.
     """
-    if delta:
-        ranks = _ranks_told(n_rows, adjacency)
-        tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+    if not delta:
+        return _plan_draws(epsilon, n_rows, adjacency, with_radius, with_scale, with_center)
+    ranks = _ranks_told(n_rows, adjacency)
+    tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+    if with_scale:
+        tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
+    if with_radius and not (is_sparse and n_columns > _MOST_STORED):
+        fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
         if with_scale:
-            tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
-        if with_radius and not (is_sparse and n_columns > _MOST_STORED):
-            fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
-            if with_scale:
-                # a unit of targets is for nothing if it cannot be trusted
-                often = 1 if is_sparse else _often(n_columns)
-                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(often))
-                most = _MOST_WITH_TARGETS[0]
-            tried.insert(0, (n_columns, False, (fewest,) * 2, most))
-        if medians_first:
-            tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
-        for columns, first, (wanted, fewest), largest in tried:
-            asked = with_radius, with_scale, with_center, columns, first
-            plan = SearchedScales(n_rows, *asked, 1.0, is_sparse)
-            if not plan.n_releases:
-                continue
-            usual, most = (
-                ranks * math.sqrt(part) * gdp_mu(epsilon, delta) / plan.mu
-                for part in (_MU_SHARE, largest)
-            )
-            if most >= fewest:
-                found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
-                if columns and not first:
-                    found = max(found, min(math.sqrt(_RARE_SHARE) * usual, _RARE_RANKS))
-                return replace(plan, unit=found / ranks)
-        return SearchedScales(n_rows)
+            # a unit of targets is for nothing if it cannot be trusted
+            often = 1 if is_sparse else _often(n_columns)
+            fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(often))
+            most = _MOST_WITH_TARGETS[0]
+        tried.insert(0, (n_columns, False, (fewest,) * 2, most))
+    if medians_first:
+        tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
+    for columns, first, (wanted, fewest), largest in tried:
+        asked = with_radius, with_scale, with_center, columns, first
+        plan = SearchedScales(n_rows, *asked, 1.0, is_sparse)
+        if not plan.n_releases:
+            continue
+        usual, most = (
+            ranks * math.sqrt(part) * gdp_mu(epsilon, delta) / plan.mu
+            for part in (_MU_SHARE, largest)
+        )
+        if most >= fewest:
+            found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
+            if columns and not first:
+                found = max(found, min(math.sqrt(_RARE_SHARE) * usual, _RARE_RANKS))
+            return replace(plan, unit=found / ranks)
+    return SearchedScales(n_rows)
+
+
+def _plan_draws(epsilon, n_rows, adjacency, with_radius, with_scale, with_center):
+    """Plan draws by ranks, as exact as a part of epsilon allows."""
     center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0
     for ranks in _RANKS:
