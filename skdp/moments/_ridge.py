@@ -28,9 +28,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import largest_weight
+from skdp._counted import check_groups, largest_weight
 from skdp._export import linear_regression
-from skdp._groups import check_groups
 from skdp._rows.base import empty_rows, leaves_out_zeros, row_norms, tame
 from skdp._rows.linear import LinearChunk, StandardColumns, regression_rows, usable_norms
 from skdp._rows.streams import is_streamed
@@ -66,8 +65,7 @@ from skdp.moments._products import (
     plan_units,
 )
 from skdp.privacy.books.texts import some_of
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
