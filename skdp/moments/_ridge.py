@@ -81,7 +81,7 @@ _GRANTED, _MEAN, _NO_NOISE = 0.4, 0.3, 10.0
 _RELATED = 0.8
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
-_AWAY = 8.0
+_AWAY = 4.0
 # and to so many if a look says that this is nearer to the targets; a row counts by its squared
 # residual, up to that of so many usual sizes of a target
 _NEAR, _LARGE = 1.0, 3.0
@@ -281,16 +281,32 @@ class NormalEquations:
         # noise of one product, and what is left of it in the matrix
         one = noise**2 / 2
         left = one / (1 + one * d / (_RELATED * level) ** 2)
-        found, penalty = vectors.T @ inner[:d, d:], np.empty(len(squares) - d)
-        for j, product in enumerate(found.T):
-            variance = _tempered(inner[d + j, d + j], noise, squares[d + j])
+        targets = [_tempered(inner[j, j], noise, squares[j]) for j in range(d, len(squares))]
+
+        def along(product, variance):
+            """Return products in the directions, of the parts of the variance signal, and all."""
             explained = (_EXPLAINED * variance)[:, None]
             rest = (variance - explained) / self.n_rows
             signal = explained * values**1.5 / np.sqrt(values).sum()
             total = signal + one + left * d * explained / values.sum() + rest * values
-            likely = np.log(total).sum(axis=1) + (product**2 / total).sum(axis=1)
+            return vectors.T @ product, signal, total
+
+        made, parts = (vectors * values) @ vectors.T, []
+        for product, variance in zip(inner[:d, d:].T, targets, strict=True):
+            own, signal, total = along(product, variance)
+            likely = np.log(total).sum(axis=1) + (own**2 / total).sum(axis=1)
             likely = np.exp((likely.min() - likely) / 2) * _EXPLAINED_PRIOR
-            own = likely @ (signal / total) / likely.sum() / values * product
+            parts.append(likely / likely.sum())
+            coef = vectors @ (parts[-1] @ (signal / total) / values * own)
+            coef /= max(float(np.linalg.norm(coef)), 1e-200)
+            more = coef @ (matrix - made) @ coef
+            made += max(more, 0.0) * np.multiply.outer(coef, coef)
+        values, vectors = np.linalg.eigh(made)
+        values = np.maximum(values, 0.01 * level)
+        found, penalty = np.empty((d, len(targets))), np.empty(len(targets))
+        for j, (product, variance) in enumerate(zip(inner[:d, d:].T, targets, strict=True)):
+            product, signal, total = along(product, variance)
+            own = parts[j] @ (signal / total) / values * product
             pull = own @ (product - values * own)
             penalty[j] = max(pull, 0.0) / max(float(own @ own), 1e-200)
             found[:, j] = own
