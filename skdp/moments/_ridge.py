@@ -79,6 +79,8 @@ _NEXT_TO_NONE = 1e-3
 _GRANTED, _MEAN, _NO_NOISE = 0.4, 0.3, 10.0
 # products of standardised columns, times the root of their number
 _RELATED = 0.8
+# deviations of noise by which coefficients find directions of low variance
+_LOW = 0.5
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
 _AWAY = 4.0
@@ -261,6 +263,13 @@ class NormalEquations:
         proportion to ``1 / sqrt(x)``, so that ``x t`` adds up to r V: between coefficients that are
         alike, and directions that explain alike. Then q has the variance ``x^2 t + v``, which tells
         how likely r is, and the mean of b is ``x t q / (x^2 t + v)``. That is its mean over r.
+
+        Of the matrix noise hides all but the largest eigenvalues, up to ``s sqrt(2 d)``, and what
+        is hidden counts as alike. Coefficients may lie along a direction that has far more, and
+        are too long then. Along one direction the noise of the matrix is s only: if what was
+        released along the coefficients is more, the matrix is given that, and half a deviation, as
+        coefficients are larger where noise made it less. Then b is worked out again, for the same
+        r.
         """
         d, noise = self.n_features, self.noise
         usual = min(1.0, 1.0 / squares.sum())
@@ -297,10 +306,12 @@ class NormalEquations:
             likely = np.log(total).sum(axis=1) + (own**2 / total).sum(axis=1)
             likely = np.exp((likely.min() - likely) / 2) * _EXPLAINED_PRIOR
             parts.append(likely / likely.sum())
-            coef = vectors @ (parts[-1] @ (signal / total) / values * own)
-            coef /= max(float(np.linalg.norm(coef)), 1e-200)
-            more = coef @ (matrix - made) @ coef
-            made += max(more, 0.0) * np.multiply.outer(coef, coef)
+            # most directions have too little variance to be told from noise, but not these
+            found = vectors @ (parts[-1] @ (signal / total) / values * own)
+            found /= max(float(np.linalg.norm(found)), 1e-200)
+            more = found @ (matrix - made) @ found
+            if more > 0:
+                made += (more + _LOW * noise) * np.multiply.outer(found, found)
         values, vectors = np.linalg.eigh(made)
         values = np.maximum(values, 0.01 * level)
         found, penalty = np.empty((d, len(targets))), np.empty(len(targets))
@@ -987,7 +998,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`;
-            and those further than eight lengths of a row in `fit`, or one where that was nearer to
+            and those further than four lengths of a row in `fit`, or one where that was nearer to
             the targets.
         std : ndarray of the shape of `predicted`
             Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
