@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sampler is believed that says it learns nothing", "learns_nothing",
-        r"if multiplies_rows\(step\):", "if False:",
+        r"if multiplies_rows\(step\) or", "if",
         "tests/privacy/test_copies.py",
     ),
     Mutant(
@@ -128,6 +128,41 @@ MUTANTS = [
         "a method of this library that fits is a known function", "_fits",
         r'hasattr\(owner, "fit"\) and', "False and",
         "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a function that uses a fit learns nothing", "learns_nothing",
+        r" or fits_used\(step\)", "",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a class that fits in its own way is believed by the tag of another", "learns_nothing",
+        r" or fits_anew\(step\)", "",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "a search costs what its estimator would cost by now", "changed_since",
+        r"return told\[0\] != told\[1\]", "return False",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "callbacks of a pipeline see no rows", "about_holder",
+        r"if watchers\(holder\):", "if False:",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "callbacks of a pipeline watch the runs of a search", "check_steps",
+        r'if getattr\(holder, "_skl_callbacks", None\):', "if False:",
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
+        "wrapped splits repeat no row", "copies_in_splits",
+        r"cv = _unwrapped\(cv\)", "pass",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "members of a warm start were drawn as the last ones", "_unknown_draws",
+        r"holder\.warm_start or ", "",
+        "tests/privacy/test_copies.py",
     ),
     Mutant(
         "any function of Python is one of numpy", "is_known",
@@ -247,7 +282,7 @@ MUTANTS = [
     ),
     Mutant(
         "a function that mixes rows learns nothing", "learns_nothing",
-        r"return not _mixes\(step\)", "return True",
+        r"_mixes\(step\) or ", "",
         "tests/privacy/test_functions.py",
     ),
     Mutant(
