@@ -231,6 +231,17 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
+        "chunks: rows of nobody are those of somebody", "refuse_masked",
+        r"if np\.ma\.is_masked\(groups\):", "if False:",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a client answers only if its labels are of the right type", "FederatedClient.answer",
+        r"resolve_classes\(self\._y\[:0\]\.astype\(object\), classes\)",
+        "resolve_classes(self._y, classes)",
+        "tests/federated/test_messages.py",
+    ),
+    Mutant(
         "pandas: rows of nobody are those of somebody", "resolve_groups",
         r"if \(places < 0\)\.any\(\):", "if False:",
         "tests/federated/test_federated.py",
