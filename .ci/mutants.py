@@ -135,6 +135,11 @@ MUTANTS = [
         "tests/privacy/test_functions.py",
     ),
     Mutant(
+        "nothing is assumed of a fit that a map of a stream uses", "assumption_about",
+        r"estimators_in\(function\)", "()",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
         "a class that fits in its own way is believed by the tag of another", "learns_nothing",
         r" or fits_anew\(step\)", "",
         "tests/privacy/test_spent_inside.py",

@@ -154,9 +154,11 @@ GLOBAL = FITTED["private"]
 
 def uses(scaler):
     """Return functions that use a fit, each in its own way."""
+    named = {"scaler": [scaler]}
     return [
         scaler.transform,
         lambda rows: scaler.transform(rows),
+        lambda rows: named["scaler"][0].transform(rows),
         partial(lambda rows, fitted: fitted.transform(rows), fitted=scaler),
         Caller(scaler),
         with_default,
@@ -181,6 +183,15 @@ def test_a_function_that_uses_a_fit_is_not_covered(name):
     step = FrozenEstimator(FITTED[name])
     uncovered = privacy_spent(make_pipeline(step, classifier()).fit(X, Y)).uncovered
     assert (uncovered == ()) == (name == "private")
+
+
+def test_the_fit_that_a_map_of_a_stream_uses_is_assumed_to_be_public():
+    scaler = FITTED["exact"]
+    for function in (scaler.transform, lambda rows: scaler.transform(rows)):
+        (told,) = DPMean(data_norm=1.0).fit(stream_arrays(X).map(function)).ledger_.assumptions
+        assert told.endswith("alone, and the fit of StandardScaler that it uses is public")
+    (told,) = DPMean(data_norm=1.0).fit(stream_arrays(X).map(halved)).ledger_.assumptions
+    assert told.endswith("from that row alone")
 
 
 def test_distributions_with_a_method_fit_are_no_fits():

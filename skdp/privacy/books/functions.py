@@ -24,6 +24,8 @@ _ROWS, _WIDTHS = 24, (3, 1, 2, 4, 5, 8)
 #: what floating-point arithmetic may change in a row when others stand beside it
 _TOLERANCE = 1e-7
 _LONGEST = 80
+# containers of more things are not looked into
+_FEW = 100
 
 Table = tuple[Any, ...]
 
@@ -124,7 +126,9 @@ def name_of_function(function: Any) -> str:
 def assumption_about(function: Any, where: str) -> str:
     """Return the assumption about the function of a user, for a ledger."""
     name = name_of_function(function)
-    return f"the function {name} of {where} computes the value of a row from that row alone"
+    used = ", ".join(sorted({type(one).__name__ for one in estimators_in(function)}))
+    public = f", and the fit of {used} that it uses is public" if used else ""
+    return f"the function {name} of {where} computes the value of a row from that row alone{public}"
 
 
 def mixing(function: Any, where: str) -> str:
@@ -150,7 +154,7 @@ def estimators_in(*values: Any) -> list[Any]:
 
     They are looked for among the owners of methods, the arguments of a partial, the attributes of
     callable objects, and the variables and defaults of functions, also of those of the same module
-    that these call.
+    that these call; and in small containers there.
     """
     found, seen, left = list[Any](), set[int](), list(values)
     while left:
@@ -166,6 +170,8 @@ def estimators_in(*values: Any) -> list[Any]:
             left += [value.__self__, value.__func__]
         elif isinstance(value, FunctionType):
             left += _variables(value)
+        elif isinstance(value, dict | list | tuple) and len(value) <= _FEW:
+            left += value.values() if isinstance(value, dict) else value
         elif callable(value) and hasattr(value, "__dict__"):
             left += [*vars(value).values(), type(value).__call__]
     return found
