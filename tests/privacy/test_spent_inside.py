@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -462,6 +462,15 @@ def test_parameters_that_were_changed_after_a_search_tell_no_price(refit):
     else:
         # nobody kept them
         assert assumed in after.ledger.assumptions
+
+
+def test_columns_that_rows_choose_are_named_where_no_fit_is_kept():
+    steps = make_column_transformer(("passthrough", lambda rows: [int(rows[0, 0] > 0)]))
+    model = make_pipeline(steps, classifier(classes=[0, 1]))
+    search = GridSearchCV(model, {"dplogisticregression__C": [1.0]}, cv=KFold(2), refit=False)
+    for spent in (privacy_spent(search.fit(X, Y)), privacy_spent(model, cv=KFold(2))):
+        told = "; ".join(map(str, spent.uncovered))
+        assert "chosen by a function that is handed the rows" in told
 
 
 # scikit-learn has callbacks from 1.9 on.
