@@ -179,6 +179,14 @@ def test_a_function_that_uses_a_fit_is_not_covered(name):
     given = FunctionTransformer(lambda rows, fitted: fitted.transform(rows))
     given.kw_args = {"fitted": FITTED[name]}
     assert privacy_spent(make_pipeline(given, classifier()).fit(X, Y)).uncovered
+    back = FITTED[name].transform
+    model = TransformedTargetRegressor(
+        DPLpRegressor(max_iter=2), func=np.sqrt, inverse_func=back, check_inverse=False
+    )
+    (item,) = privacy_spent(model.fit(X, Y)).uncovered
+    assert "which uses a fit of" in item.text
+    back = FunctionTransformer(None, back, check_inverse=False)
+    assert privacy_spent(make_pipeline(back, classifier()).fit(X, Y)).uncovered
     # a step of its own is on the ledger, if it has one
     step = FrozenEstimator(FITTED[name])
     uncovered = privacy_spent(make_pipeline(step, classifier()).fit(X, Y)).uncovered

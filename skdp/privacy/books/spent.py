@@ -90,8 +90,8 @@ class NotCovered:
         """Return the item of a step, or of a whole estimator, that learned without a ledger."""
         name = name_of(step, part) if name is None else name
         function = own_function(part)
-        if function is not None and (used := fits_used(part)):
-            return cls("step", step, using(function, name, used))
+        if used := fits_used(part):
+            return cls("step", step, using(function or part.inverse_func, name, used))
         if function is not None and not fits_anew(part):
             return cls("step", step, mixing(function, name))
         if multiplies_rows(part):
@@ -1344,8 +1344,11 @@ def assumptions_of(step: Any, where: str) -> tuple[str, ...]:
 
 
 def fits_used(step: Any) -> list[str]:
-    """Return the classes of the fits that the function of a FunctionTransformer visibly uses."""
-    used = estimators_in(own_function(step), *(getattr(step, "kw_args", None) or {}).values())
+    """Return the classes of the fits that functions of a FunctionTransformer visibly use."""
+    if "FunctionTransformer" not in sklearn_bases(step):
+        return []
+    options = [*(step.kw_args or {}).values(), *(step.inv_kw_args or {}).values()]
+    used = estimators_in(step.func, step.inverse_func, *options)
     parts = [part for one in used for _, part in leaves(one)]
     kinds = [type(part).__name__ for part in parts if not (is_free(part) or learns_nothing(part))]
     return list(dict.fromkeys(kinds))
@@ -1393,10 +1396,10 @@ def learns_nothing(step: Any) -> bool:
         learns nothing unless its function visibly mixes rows, or uses a fit; that it does not is
         assumed besides.
     """
-    if multiplies_rows(step) or fits_anew(step):
+    if multiplies_rows(step) or fits_anew(step) or fits_used(step):
         return False
     if own_function(step) is not None:
-        return not (_mixes(step) or fits_used(step))
+        return not _mixes(step)
     # a regressor may do without fit and learn all the same
     if hasattr(step, "predict") or _holds_an_estimator(step):
         return False
