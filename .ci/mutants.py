@@ -751,7 +751,12 @@ MUTANTS = [
     ),
     Mutant(
         "odds that are believed whatever gradients say", "believed",
-        r"_posterior\(\(found - along\) / unsure, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        r"_part_kept\(found \+ fitted, along, one \* size\)", "1.0",
+        "tests/test_preconditioned.py",
+    ),
+    Mutant(
+        "noise of labels that is taken for what rows say", "_fit_to_noise",
+        r"_FITTED \* \(felt / pulled\)", "0 * (felt / pulled)",
         "tests/test_preconditioned.py",
     ),
     Mutant(
@@ -766,7 +771,7 @@ MUTANTS = [
     ),
     Mutant(
         "scores of classes that are believed whatever gradients say", "believed_classes",
-        r"_posterior\(off, _KEPT_PRIOR\) @ _KEPT", "1.0",
+        r"_part_kept\(found \+ fitted, [^\n]*\)", "1.0",
         "tests/test_preconditioned.py",
     ),
     Mutant(

@@ -1047,21 +1047,68 @@ def test_gradients_say_how_far_odds_are_from_those_of_labels(kept, center):
         length=length, intercept=constant, directions=np.eye(1),
     )  # fmt: skip
     assert plan.deviation > w
-    believed = preconditioned.believed(plan, coef, [(coef, gradient)] * 8)
+    believed = preconditioned.believed(plan, coef, [(coef, gradient)] * 8, n)
     assert believed[0] / w == pytest.approx(kept, abs=0.25)
     # of odds that vary with the row the center is less sure
     assert kept == 1 or believed[1] * constant == pytest.approx(center, abs=0.4)
     # more than noise can have made is kept whatever gradients say
-    assert preconditioned.believed(replace(plan, step_size=1.0), coef, [(coef, gradient)])[0] == w
+    short = replace(plan, step_size=1.0)
+    assert preconditioned.believed(short, coef, [(coef, gradient)], n)[0] == w
     # where noise can have made half of the variance of odds, a part of them is kept
     made = (1 + np.sqrt(2)) * plan.deviation[0] ** 2 / w**2
     half = replace(plan, step_size=plan.step_size * np.sqrt(0.5 / made))
-    part = preconditioned.believed(half, coef, [(coef, gradient)] * 8)[0] / w
+    part = preconditioned.believed(half, coef, [(coef, gradient)] * 8, n)[0] / w
     assert part == pytest.approx(max(0.65, believed[0] / w), rel=1e-6)
     # where noise hides everything it is left that rows may say nothing, and the center stays
-    hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8)
+    hidden = preconditioned.believed(replace(plan, noise=1e3), coef, [(coef, gradient)] * 8, n)
     assert hidden[0] / w == pytest.approx(0.733, abs=0.01)
     assert hidden[1] * constant == pytest.approx(moved, abs=0.1)
+
+
+@pytest.mark.parametrize("speed", [None, np.linspace(0.7, 1.3, 12)])
+def test_coefficients_that_fit_noise_of_labels_take_as_much_off_gradients(speed):
+    n, rng, variance = 400, np.random.default_rng(0), np.geomspace(1, 0.03, 12)
+    plan = replace(
+        plan_of(np.ones(12), held=np.full(12, 0.02), n_steps=24, n_skipped=0, momentum=0.7,
+                step_size=2.0, noise=0.0, variance=variance),
+        directions=np.eye(12), speed=speed,
+    )  # fmt: skip
+    taken = []
+    for _ in range(200):
+        rows, y = rng.normal(size=(n, 12)) * np.sqrt(variance), rng.random(n) < 0.5
+        sampling = (0.5 - y) @ rows / n
+        before = coef = np.zeros(12)
+        for _ in range(plan.n_steps):
+            ahead = coef + plan.momentum * (coef - before)
+            w = plan.sped(ahead)
+            taken.append(-sampling @ w)
+            gradient = (expit(rows @ w) - y) @ rows / n
+            step = ahead - plan.step_size * plan.sped(gradient)
+            before, coef = coef, step / (1 + plan.step_size * plan.held)
+    fitted = link._fit_to_noise(plan, 0.25, n)
+    assert fitted == pytest.approx(link._FITTED * np.mean(taken), rel=0.1)
+    # a hundred times the rows
+    assert link._fit_to_noise(plan, 0.25, 100 * n) == pytest.approx(fitted / 100)
+    # a mean that is no curvature says nothing
+    assert link._fit_to_noise(plan, -1.0, n) == 0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_fewer_rows_have_their_odds_believed_less(classes):
+    # the gradient is that of odds that are right
+    coef = np.ones((classes, 2)) * np.arange(classes)[:, None]
+    plan = replace(
+        plan_of(np.ones(2), held=np.zeros(2), n_steps=8, n_skipped=0, momentum=0.0, step_size=1e3,
+                noise=1e-3, variance=np.ones(2)),
+        directions=np.eye(2),
+    )  # fmt: skip
+    believed = preconditioned.believed_classes
+    if classes == 2:
+        coef, believed = coef[1], preconditioned.believed
+    seen = [(coef, np.zeros(coef.shape))] * 8
+    parts = [np.max(believed(plan, coef, seen, n)) / np.max(coef) for n in (10**9, 100, 10)]
+    assert parts[0] > 0.95
+    assert parts[0] > parts[1] > parts[2]
 
 
 @pytest.mark.parametrize("length", [0.3, 3.0])
@@ -1087,7 +1134,7 @@ def test_gradients_say_how_far_scores_of_classes_are_from_those_of_labels(kept, 
         length=length, intercept=constant, directions=np.eye(2),
     )  # fmt: skip
     seen = [(coef + 5.0, gradient)] * 8
-    found = preconditioned.believed_classes(plan, coef, seen)
+    found = preconditioned.believed_classes(plan, coef, seen, n)
     np.testing.assert_allclose(found[:, :2], found[0, 0] / w[0, 0] * w)
     assert found[0, 0] / w[0, 0] == pytest.approx(kept, abs=0.25)
     center = found[:, 2] * constant
@@ -1098,18 +1145,18 @@ def test_gradients_say_how_far_scores_of_classes_are_from_those_of_labels(kept, 
         np.testing.assert_allclose(center, moved, atol=0.12)
     # the size of what is held at once changes nothing
     with mock.patch.object(link, "_AT_ONCE", 20):
-        again = preconditioned.believed_classes(plan, coef, seen)
+        again = preconditioned.believed_classes(plan, coef, seen, n)
     np.testing.assert_allclose(again, found, rtol=1e-9)
     # where noise hides everything it is left that rows may say nothing
-    hidden = preconditioned.believed_classes(replace(plan, noise=1e3), coef, seen)
+    hidden = preconditioned.believed_classes(replace(plan, noise=1e3), coef, seen, n)
     assert hidden[0, 0] / w[0, 0] == pytest.approx(0.733, abs=0.01)
     bare = replace(plan, intercept=0.0)
     seen = [(coef[:, :2], gradient[:, :2])] * 8
-    alone = preconditioned.believed_classes(bare, coef[:, :2], seen)
+    alone = preconditioned.believed_classes(bare, coef[:, :2], seen, n)
     np.testing.assert_allclose(alone, alone[0, 0] / w[0, 0] * w)
     # a single step says nothing
     seen = [(np.zeros((3, 3)), gradient)]
-    np.testing.assert_array_equal(preconditioned.believed_classes(plan, coef, seen), coef)
+    np.testing.assert_array_equal(preconditioned.believed_classes(plan, coef, seen, n), coef)
 
 
 def test_scores_of_classes_are_no_worse_than_their_shares_where_rows_say_nothing():
@@ -1129,7 +1176,7 @@ def test_odds_follow_gradients_unless_coefficients_are_bound():
     X, y = table(300)
     for options, follow in (({}, True), ({"coef_bound": 1e3}, False), ({"max_iter": 1}, False)):
         model = logistic(0.5, **options)
-        with mock.patch.object(preconditioned, "believed", side_effect=lambda _, c, __: c) as asked:
+        with mock.patch.object(preconditioned, "believed", side_effect=lambda *a: a[1]) as asked:
             plain = clone(model).fit(X, y)
         model.fit(X, y)
         assert asked.called == ("coef_bound" not in options)

@@ -66,6 +66,9 @@ def unclipped_odds(odds, longer):
 # the mean E[u r], and the constant coordinate of g that of r, r = s (p - E y): known functions of
 # m' and k. So the means of both over all steps, with noise of known deviation, have a likelihood.
 # Where labels are pure noise k is 0, whatever w is; where odds are right k = 1, m' = m.
+#
+# But w is fitted to the noise of these labels, too. That takes off g . w the number of coefficients
+# that are free to fit, over the number of rows, as it does to the loss of a fit without privacy.
 
 # Grid of k, and the place of 1 in it. The prior: rows say nothing (k = 0), or k is normal around
 # .8, since odds have noise in them and few steps leave them short
@@ -79,13 +82,15 @@ _CENTERS, _EQUAL, _EQUALLY = np.linspace(-6.0, 6.0, 121), 0.5, 0.3
 # deviation of a share of a class, from which the center stays where it is; and how far it does so
 # where odds vary with the row
 _MODEL, _SURE_SHARE, _VARIED = 0.1, 0.12, 0.3
+# how much of what fitting takes off g . w is added again: few steps leave odds short
+_FITTED = 0.5
 # how fast odds longer than those of noise are kept; 1 is the rule of James and Stein
 _SURE = 1.3
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
-def believed(plan, coef, seen):
+def believed(plan, coef, seen, n_rows):
     """Return coefficients of two classes, with log-odds shrunk by the released gradients.
 
     Parameters
@@ -96,6 +101,8 @@ def believed(plan, coef, seen):
         Average of the iterates, for mapped rows.
     seen : list of (ndarray of shape (n_coefs,), ndarray of shape (n_coefs,))
         Coefficients, and the gradient of the mean loss that was released there.
+    n_rows : int
+        Number of rows.
 
     Returns
     -------
@@ -111,22 +118,21 @@ def believed(plan, coef, seen):
     if size == 0:
         # a single step says nothing about itself
         return coef
-    one = plan.noise / math.sqrt(len(seen))
-    u = np.sqrt(squares @ plan.variance)[:, None] * _NODES
+    one, varied = plan.noise / math.sqrt(len(seen)), squares @ plan.variance
+    u = np.sqrt(varied)[:, None] * _NODES
     predicted = constant * at[:, d:] + u if constant else u
     low, high = (np.minimum(expit(side), 1 / longer) for side in (predicted, -predicted))
     labels = expit(unclipped_odds(predicted + (_KEPT[:, None, None] - 1) * u, longer))
     along = np.mean((u * (low - labels * (low + high))) @ _WEIGHTS, axis=1)
     found = np.mean(np.sum(at[:, :d] * gradient[:, :d], axis=1))
-    unsure = math.hypot(one * size, _MODEL * (along[0] - along[_RIGHT]))
-    kept = _posterior((found - along) / unsure, _KEPT_PRIOR) @ _KEPT
+    fitted = _fit_to_noise(plan, along[0] / np.mean(varied), n_rows)
+    kept = _part_kept(found + fitted, along, one * size)
     # whatever the law of u, noise makes no more than this, one deviation above its mean; what is a
     # third longer is not noise
     noise = plan.variance * plan.deviation**2
     made = noise.sum() + math.sqrt(2 * noise @ noise)
     found = plan.variance @ (coef[:d] @ plan.directions) ** 2
-    sure = _SURE * (1 - made / max(found, 1e-300))
-    kept = min(1.0, max(float(kept), sure))
+    kept = min(1.0, max(kept, _SURE * (1 - made / max(found, 1e-300))))
     if not constant:
         return kept * coef
     u = kept * math.sqrt(found) * _NODES
@@ -155,6 +161,38 @@ def believed(plan, coef, seen):
     return np.append(kept * coef[:d], center / constant)
 
 
+def _fit_to_noise(plan, bend, n_rows):
+    """Return what the mean of g . w lacks since w fits the noise of labels, for one output.
+
+    Parameters
+    ----------
+    plan : GeometryPlan
+        As for `believed`.
+    bend : float
+        Mean curvature of the loss.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    fitted : float
+        A part of the number of free coefficients over that of rows. A coefficient gets free from
+        step to step, with the curvature along its direction; a penalty leaves it free in part.
+    """
+    felt = plan.step_size * max(bend, 0.0) * plan.variance
+    if plan.speed is not None:
+        felt = felt * plan.speed**2
+    pulled = np.maximum(felt + plan.step_size * plan.held, 1e-300)
+    times = plan.n_steps / (1 - plan.momentum) * pulled
+    return _FITTED * (felt / pulled) @ (1 + np.expm1(-times) / times) / n_rows
+
+
+def _part_kept(found, along, noise):
+    """Return the posterior mean of k, at most 1, from a noisy mean of u r, and that of each k."""
+    off = (found - along) / math.hypot(noise, _MODEL * (along[0] - along[_RIGHT]))
+    return min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
+
+
 # With more classes u is a vector, and not integrated for every k and m': E[u . r] is taken for a
 # line through its values at k = 0 and k = 1, which follow from points with the mean and covariance
 # of u. Values at two k more gained nothing. Shares of the classes follow from the constant
@@ -167,7 +205,7 @@ _INVERTED = 60
 _AT_ONCE = 1_000_000
 
 
-def believed_classes(plan, coef, seen):
+def believed_classes(plan, coef, seen, n_rows):
     """Return coefficients of more than two classes, with scores shrunk by the released gradients.
 
     Parameters
@@ -178,6 +216,8 @@ def believed_classes(plan, coef, seen):
         Average of the iterates, for mapped rows.
     seen : list of (ndarray of shape (n_classes, n_coefs), ndarray of shape (n_classes, n_coefs))
         Coefficients, and the gradient of the mean loss that was released there.
+    n_rows : int
+        Number of rows.
 
     Returns
     -------
@@ -214,9 +254,9 @@ def believed_classes(plan, coef, seen):
         felt = felt + (proba.T @ weight - np.diag(weight.sum(axis=0))) / n_points
     one = plan.noise / math.sqrt(len(seen))
     found = np.sum(body * gradient[..., :d]) / len(seen)
-    apart = along[0] - along[1]
-    off = (found - along[0] + apart * _KEPT) / math.hypot(one * size, _MODEL * apart)
-    kept = min(1.0, float(_posterior(off, _KEPT_PRIOR) @ _KEPT))
+    varied = np.sum((body @ plan.directions) ** 2 @ plan.variance) / len(seen)
+    fitted = (len(coef) - 1) * _fit_to_noise(plan, along[0] / varied, n_rows)
+    kept = _part_kept(found + fitted, along[0] + (along[1] - along[0]) * _KEPT, one * size)
     if not constant:
         return kept * coef
     # the mean residual is felt @ shares, and the shares add up to 1

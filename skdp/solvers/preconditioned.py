@@ -903,7 +903,7 @@ class PreconditionedFit(Fit):
         coef, seen = self._descend(curator, plan)
         if plan.variance is not None:
             two = isinstance(problem.pointwise, LogisticLoss)
-            coef = (believed if two else believed_classes)(plan, coef, seen)
+            coef = (believed if two else believed_classes)(plan, coef, seen, problem.n_rows)
         # shorter odds: neither their order nor their signs change, nor does a bound break
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
