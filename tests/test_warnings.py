@@ -13,11 +13,14 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    DPPCA,
+    DPCovariance,
     DPFeatureCenterer,
     DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelClassifier,
     DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
@@ -261,6 +264,8 @@ def test_an_estimate_on_its_bound(model):
     # 4,000 wide
     name = "bounds" if getattr(model, "bounds", None) else "data_norm"
     wide = {"bounds": (0, 8000), "data_norm": 8000.0}[name]
+    if isinstance(model, DPStandardScaler):
+        wide = (3500, 4500)
     assert warned(lambda: clone(model).set_params(**{name: wide}).fit(prices)) == []
 
 
@@ -364,3 +369,73 @@ def test_warnings_depend_on_no_row():
             for rows in (X[:200], 1e9 * X[200:400], 0 * X[:200])
         }
         assert len(texts) == 1
+
+
+# -- bounds that hide what tells rows apart --------------------------------------------------------
+
+FAR = np.random.default_rng(1).normal(size=(3000, 3)) + 5
+SIDE = (FAR.sum(axis=1) > 15).astype(int)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHingeSVM])
+def test_rows_far_from_0_that_a_norm_makes_equal(kind):
+    category, text = the_warning(kind(data_norm=1.0, classes=(0, 1)), FAR, SIDE)
+    assert category is NoisyEstimateWarning
+    assert "nearly all rows are about as long as data_norm=1, or longer and scaled down" in text
+    assert "Give a larger data_norm, or None; or subtract public numbers" in text
+    # what is longer than a norm may lie around 0, and a right norm is one that some rows exceed
+    long = np.quantile(np.linalg.norm(FAR, axis=1), 0.95)
+    for rows, norm in ((FAR - 5, 0.1), (FAR - 4, 1.0), (FAR, long), (FAR, 30.0), (FAR, None)):
+        assert warned(lambda r=rows, n=norm: kind(data_norm=n, classes=(0, 1)).fit(r, SIDE)) == []
+
+
+@pytest.mark.parametrize("kernel", ["additive", "rbf", "linear"])
+def test_bounds_of_a_kernel_that_make_rows_equal(kernel):
+    model = DPKernelClassifier(kernel=kernel, classes=(0, 1), bounds=(0, 1e4))
+    category, text = the_warning(model, FAR, SIDE)
+    assert category is NoisyEstimateWarning
+    assert "rows are nearly equal between their bounds, which are far too wide, or in" in text
+    assert warned(lambda: model.set_params(bounds=(0, 12)).fit(FAR, SIDE)) == []
+    # all values are in the middle, where rows of lines are short
+    if kernel == "linear":
+        text = the_warning(model.set_params(bounds=(-1e4, 1e4)), FAR, SIDE)[1]
+        assert "almost no row has an influence" in text
+        assert "Give narrower bounds." in text
+
+
+@pytest.mark.parametrize(
+    ("wide", "said"),
+    [
+        (
+            (-1e4, 1e4),
+            "the variances of column(s) 0, 1, 2 are hidden by their noise, which was taken",
+        ),
+        ((0, 1e4), "most rows may lie beyond it, or next to it in bounds that are far too wide"),
+    ],
+    ids=str,
+)
+def test_bounds_of_a_scaler_that_are_too_wide(wide, said):
+    category, text = the_warning(DPStandardScaler(bounds=wide), FAR)
+    assert category is NoisyEstimateWarning
+    assert said in text
+    # one is enough
+    assert "(2)" not in text
+    assert warned(lambda: DPStandardScaler(bounds=(0, 10)).fit(FAR)) == []
+    some = np.where([True, False, True], FAR, 5.0)
+    assert "column(s) 1 are" in the_warning(DPStandardScaler(bounds=(0, 10)), some)[1]
+    assert warned(lambda: DPStandardScaler(with_std=False, bounds=(0, 10)).fit(some)) == []
+    assert "hidden by their noise" in the_warning(DPStandardScaler(bounds=(0, 10)), FAR[:30])[1]
+
+
+def test_a_norm_of_a_covariance_that_all_rows_exceed():
+    said = "nearly all rows are as long as data_norm=0.1, or longer and scaled down to it"
+    assert said in the_warning(DPCovariance(data_norm=0.1), FAR - 5)[1]
+    assert said in the_warning(DPPCA(1, data_norm=0.1), FAR)[1]
+    # directions of rows around 0 remain
+    assert warned(lambda: DPPCA(1, data_norm=0.1).fit((FAR - 5) * [3, 1, 1])) == []
+    length = np.linalg.norm(FAR - 5, axis=1)
+    for share in (0.5, 0.95):
+        model = DPCovariance(data_norm=np.quantile(length, share))
+        assert warned(lambda m=model: m.fit(FAR - 5)) == []
+    for model in (DPCovariance(bounds=(0, 1)), DPPCA(1, bounds=(0, 1e4))):
+        assert "the mean lies at the edge of bounds" in the_warning(model, FAR)[1]
