@@ -22,6 +22,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 from typing import Any
 
@@ -81,6 +82,7 @@ class Doubts:
 
     def __init__(self, of):
         self._of, self._texts, self._kind = of, [], PrivacyWarning
+        self._grave: list[str] = []
 
     def named(self, places):
         """Return the names of some features, or their numbers, as in code."""
@@ -94,6 +96,7 @@ class Doubts:
     def noise(self, text):
         """Take note that what is released is mostly noise, or not what was asked for."""
         self._texts.append(text)
+        self._grave.append(text)
         self._kind = NoisyEstimateWarning
 
     def of_labels(self, known, noise, n_rows):
@@ -182,12 +185,30 @@ class Doubts:
             self.promise(f"assumed public: {assumed}.")
 
     def say(self):
-        """Warn, once, of all there is."""
-        if self._texts:
+        """Warn, once, of all there is; in a run of a search, leave what is noise to that."""
+        name = self._of if isinstance(self._of, str) else type(self._of).__name__
+        heard = _OVERHEARD.get()
+        if heard is not None:
+            heard.extend(f"{name}: {text}" for text in self._grave)
+        elif self._texts:
             texts = " ".join(f"({i}) {text}" for i, text in enumerate(self._texts, 1))
             text = texts if len(self._texts) > 1 else self._texts[0]
-            name = self._of if isinstance(self._of, str) else type(self._of).__name__
             warnings.warn(f"{name}: {text}", self._kind, stacklevel=level_of_caller())
+
+
+# of this thread, for warnings and their filters are those of all threads
+_OVERHEARD: ContextVar[list[str] | None] = ContextVar("doubts of one run of a search", default=None)
+
+
+@contextmanager
+def overheard() -> Iterator[list[str]]:
+    """Yield a list to which fits add what is noise about them, in place of a warning."""
+    heard: list[str] = []
+    before = _OVERHEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _OVERHEARD.reset(before)
 
 
 # squares of sums are beyond those of noise by that many of their deviations; and a mean gradient of

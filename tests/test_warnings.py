@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -439,3 +440,39 @@ def test_a_norm_of_a_covariance_that_all_rows_exceed():
         assert warned(lambda m=model: m.fit(FAR - 5)) == []
     for model in (DPCovariance(bounds=(0, 1)), DPPCA(1, bounds=(0, 1e4))):
         assert "the mean lies at the edge of bounds" in the_warning(model, FAR)[1]
+
+
+# -- what a search hears of its winner -------------------------------------------------------------
+
+
+def test_a_search_tells_what_is_noise_about_its_winner():
+    model = DPLogisticRegression(classes=(0, 1), data_norm=12.0)
+    grid = {"C": [0.1, 10.0]}
+    assert warned(lambda: DPGridSearchCV(model, grid, epsilon=4.0).fit(FAR, SIDE)) == []
+    category, text = the_warning(
+        DPGridSearchCV(model, grid, epsilon=4.0, refit=False), FAR, 5 * SIDE
+    )
+    assert category is NoisyEstimateWarning
+    assert text.count("of the best run, DPLogisticRegression: about ") == 1
+    assert "of the rows have a label outside classes=[0, 1]" in text
+    steps = make_pipeline(DPStandardScaler(bounds=(0, 1)), model)
+    search = DPGridSearchCV(steps, {"dplogisticregression__C": [0.1, 10.0]}, epsilon=4.0)
+    search.set_params(refit_share=0.5, strategy="subset", n_jobs=1)
+    assert (
+        "of the best run, DPStandardScaler: the mean lies at the edge"
+        in the_warning(search, FAR, SIDE)[1]
+    )
+    assert not hasattr(search.fit(FAR, SIDE).best_estimator_, "_doubts")
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.full)])
+def test_a_search_tells_nothing_of_other_runs(backend):
+    # the wrong norm is in all runs but one, which is nearly always the best
+    norms = {"data_norm": [1e-3, 2e-3, 12.0]}
+    model = DPLogisticRegression(classes=(0, 1))
+    for seed in range(3):
+        search = DPGridSearchCV(model, norms, epsilon=12.0, n_jobs=2, random_state=seed)
+        with parallel_config(backend=backend):
+            raised = warned(lambda s=search: s.fit(FAR, SIDE))
+        assert search.best_index_ == 2
+        assert raised == []
