@@ -442,6 +442,23 @@ def test_a_norm_of_a_covariance_that_all_rows_exceed():
         assert "the mean lies at the edge of bounds" in the_warning(model, FAR)[1]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"C": 1.0}, "with C=1: "), ({"coef_bound": 5.0}, "with coef_bound=5: ")],
+    ids=str,
+)
+def test_columns_in_unlike_units_that_a_penalty_keeps(given, said):
+    model = DPLogisticRegression(classes=(0, 1), **given)
+    category, text = the_warning(model, FAR * [1, 1e4, 1], SIDE)
+    assert category is NoisyEstimateWarning
+    assert f"columns of X have unlike units, and keep them {said}the largest hide" in text
+    for rows in (FAR, FAR - 5, FAR[:, :1], np.ones((3000, 2)) * FAR[:, :1]):
+        assert warned(lambda r=rows: model.fit(r, SIDE)) == []
+    # without a penalty they are brought to one unit, and a norm says that they are right
+    free = clone(model).set_params(C=np.inf, coef_bound=None)
+    assert warned(lambda: free.fit(FAR * [1, 1e4, 1], SIDE)) == []
+
+
 # -- what a search hears of its winner -------------------------------------------------------------
 
 
