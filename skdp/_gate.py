@@ -64,6 +64,8 @@ _MOST_LABELS, _SURELY = 0.9, 4.5
 # with the median length does, and none with the length of all but a 20th of the rows. Even with
 # right bounds a kernel has .87
 _LONG_MEAN = {"data_norm": 0.8, "bounds": 0.9}
+# and as long as a norm if their mean square is that part of its square
+_FULL = 0.95
 
 
 def are_few(n_rows, epsilon):
@@ -139,6 +141,14 @@ class Doubts:
             "almost no row has an influence: the mean square of their lengths, in units of "
             f"{unit}, is below {most:.1g}. Give {remedy}."
         )
+
+    def of_long_rows(self, square):
+        """Take note if the mean square of rows, at least that part of a norm's, is next to all."""
+        if square > _FULL:
+            self.noise(
+                f"nearly all rows are as long as data_norm={self._of.data_norm:.4g}, or longer and "
+                "scaled down to it. Give a larger data_norm if you know that some are longer."
+            )
 
     def of_equal_rows(self, mean):
         """Take note if public bounds leave little of what tells rows apart.
@@ -247,7 +257,7 @@ class Heard:
         if not self._heard:
             doubts.noise(
                 "the released gradients are no longer than their noise: little or nothing was "
-                "learned. Compare classes with the labels in y."
+                "learned. Compare classes with the labels in y, and data_norm with the rows of X."
             )
 
 

@@ -33,6 +33,7 @@ from skdp import (
     DPSparseMeanEstimator,
     DPStandardScaler,
     FederatedDPLogisticRegression,
+    LocalDPCovariance,
     LocalDPLinearRegression,
     LocalDPMean,
     PrivacyBudget,
@@ -438,6 +439,10 @@ def test_a_norm_of_a_covariance_that_all_rows_exceed():
     for share in (0.5, 0.95):
         model = DPCovariance(data_norm=np.quantile(length, share))
         assert warned(lambda m=model: m.fit(FAR - 5)) == []
+    rows = np.tile(FAR - 5, (7, 1))
+    said = "nearly all rows are as long as data_norm=1, or longer"
+    assert said in the_warning(LocalDPCovariance(), 5 * rows)[1]
+    assert warned(lambda: LocalDPCovariance(data_norm=np.median(length)).fit(rows)) == []
     for model in (DPCovariance(bounds=(0, 1)), DPPCA(1, bounds=(0, 1e4))):
         assert "the mean lies at the edge of bounds" in the_warning(model, FAR)[1]
 

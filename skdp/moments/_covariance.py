@@ -281,8 +281,8 @@ def moments_of_columns(setting, n_features, n_components, means):
 
 # The fit: units, then products.
 
-# rows are as long as a norm if their mean square is that part of its square, by so many deviations
-_FULL, _SURE = 0.95, 3.0
+# a mean square is at least as large as so many deviations below what was released
+_SURE = 3.0
 
 _SHARED = ("epsilon", "delta", "adjacency", "budget", "random_state")
 _CONSTRAINTS = {
@@ -418,12 +418,8 @@ class CovarianceEstimator(MomentEstimator):
             return
         square = float(mean @ mean)
         sure = square + float(variance.sum()) - _SURE * noise * math.sqrt(d)
-        if sure > _FULL and square >= self._least_mean:
-            setting.doubts.noise(
-                f"nearly all rows are as long as data_norm={self.data_norm:.4g}, or longer and "
-                "scaled down to it. Give a larger data_norm if you know that some are longer, or "
-                "None."
-            )
+        if square >= self._least_mean:
+            setting.doubts.of_long_rows(sure)
 
     def _known(self, n_features, is_sparse):
         """Return public units of the columns with what maps rows to them, or None; and a domain."""
