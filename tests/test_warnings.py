@@ -459,7 +459,9 @@ def test_columns_in_unlike_units_that_a_penalty_keeps(given, said):
     assert f"columns of X have unlike units, and keep them {said}the largest hide" in text
     for rows in (FAR, FAR - 5, FAR[:, :1], np.ones((3000, 2)) * FAR[:, :1]):
         assert warned(lambda r=rows: model.fit(r, SIDE)) == []
-    # without a penalty they are brought to one unit, and a norm says that they are right
+        # the count is part of the budget
+        assert 0.99 < model.privacy_spent_[0] <= 1.0
+    # without a penalty they are brought to one unit
     free = clone(model).set_params(C=np.inf, coef_bound=None)
     assert warned(lambda: free.fit(FAR * [1, 1e4, 1], SIDE)) == []
 
