@@ -1028,7 +1028,7 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "scales: spreads are searched far from cells with rows", "SearchedScales.run",
+        "scales: spreads are searched far from cells with rows", "SearchedScales._spreads_of",
         r"_SPREAD_KEY, paid, prior\)", "_SPREAD_KEY, paid)",
         "tests/linear_model/test_lp_regressor.py",
     ),

@@ -12,8 +12,12 @@ from skdp.local.randomisers.ball import best_product, flip, lift
 from skdp.local.randomisers.base import largest_chance
 from skdp.local.randomisers.caps import cap_cosine
 from skdp.local.randomisers.cube import optimal_privunit_cube
-from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit, paper_privunit
-from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.privunit import (
+    PrivUnit,
+    optimal_privunit,
+    optimal_privunit_gaussian,
+    paper_privunit,
+)
 from skdp.local.randomisers.projunit import smallest_projunit
 from skdp.privacy import gdp_mu
 

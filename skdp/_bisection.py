@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_ndtr
 
-from skdp._groups import PARTS
+from skdp._counted import PARTS
 from skdp._rows.base import sum_over
 from skdp._rows.linear import counted_rows, counts_parts, raw_norms
 from skdp.privacy.kernel.mechanisms import Sensitivity

@@ -34,8 +34,8 @@ from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.resume import open_curator
 from skdp.privacy.books.texts import some_of
+from skdp.privacy.kernel.accounting import level_of_caller
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.errors import level_of_caller
 
 # progress is reported at most so many times
 _MOST_TICKS = 100

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._groups import GOLDEN_BITS, PARTS
+from skdp._counted import GOLDEN_BITS, PARTS
 from skdp._rows.base import chunk_rows, sum_over
 from skdp._rows.columns import distances_from
 from skdp._rows.streams import RowStream

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exceptions and warnings."""
 
-from skdp.privacy.kernel.errors import BudgetError, PrivacyWarning, SeededNoiseWarning
+from skdp.privacy.kernel.accounting import BudgetError, PrivacyWarning, SeededNoiseWarning
 
 __all__ = [
     "BudgetError",

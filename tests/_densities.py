@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import RowObjective
 
 POINTS = 20_001
 

@@ -4,7 +4,7 @@
 
 from inspect import signature
 
-from skdp import papers, solvers
+from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, papers, solvers
 from skdp.linear_model._classifiers import asked_solver, chosen_solver
 from skdp.solvers import Solver
 
@@ -75,7 +75,30 @@ def problem_of(model, n_rows, n_features, n_classes):
     return model._problem(scales, n_rows, n_features, n_classes, solver, False)
 
 
+def solver_for(model, problem):
+    """Return the solver that a fit takes, by public facts."""
+    return chosen_solver(model, asked_solver(model.solver), problem)
+
+
 def plan_of(model, n_rows, n_features, n_classes):
     """Return the plan of a classifier's fit."""
     problem = problem_of(model, n_rows, n_features, n_classes)
-    return chosen_solver(model, asked_solver(model.solver), problem).plan(problem)
+    return solver_for(model, problem).plan(problem)
+
+
+def fitted_loss(estimator, n_classes=2):
+    """Return the loss of a row that fits of a classifier minimise."""
+    model = estimator(classes=range(n_classes), data_norm=1.0)
+    return problem_of(model, 100, 3, n_classes).loss
+
+
+def loss_of_squares():
+    """Return the loss of a row that fits of least squares minimise, before it is clipped."""
+    model = DPLpRegressor()
+    model.n_features_in_ = 3
+    return model._prepared(100, 3, None).problem.pointwise
+
+
+LOGISTIC_LOSS, SOFTMAX_LOSS = (fitted_loss(DPLogisticRegression, k) for k in (2, 3))
+HINGE_LOSS, HINGES_LOSS = (fitted_loss(DPHingeSVM, k) for k in (2, 3))
+SQUARED_LOSS = loss_of_squares()

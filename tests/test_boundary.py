@@ -44,7 +44,7 @@ LAZY = {
 # A module may import from its own package and from packages of a lower rank.
 RANKS = {
     "privacy": 0, "exceptions": 1, "_export": 1, "budget": 1.2, "_typing": 1.5, "_losses": 2,
-    "_log_concave": 2, "_recovery": 2, "_rows": 2, "_groups": 2.5, "_counted": 2.6, "_minimize": 3,
+    "_log_concave": 2, "_recovery": 2, "_rows": 2, "_counted": 2.5, "_minimize": 3,
     "_bisection": 3, "_quantiles": 3, "_classification": 3, "_sklearn": 3, "_gate": 4, "io": 4,
     "solvers": 4, "_plan": 4.5,
     "location": 5, "papers": 6, "preprocessing": 6, "local": 6, "linear_model": 7,
@@ -284,6 +284,7 @@ ALONE = {
     "skdp.model_selection._runs": "its functions are audited one by one: they see held-out rows",
     "skdp.linear_model._class_weight": "a concept of its own, after the fit, with its query",
     "skdp.solvers.subgradient": "a rule for losses with kinks, with the proof of its bound",
+    "skdp.io": "public: users import from it",
     "skdp.papers.boosting": "an algorithm of its own, of another section of the paper",
 }
 

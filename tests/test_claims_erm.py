@@ -23,8 +23,7 @@ from sklearn.model_selection import cross_validate
 
 from skdp import DPHingeSVM, DPLogisticRegression, papers
 from skdp._minimize import smooth
-from skdp._minimize.objective import RowObjective
-from skdp._minimize.queries import Minimizer, PerturbedMinimizer
+from skdp._minimize.queries import Minimizer, PerturbedMinimizer, RowObjective
 from skdp._minimize.smooth import SMOOTH_SOLVERS
 from skdp._rows.linear import LinearRows
 from skdp.exceptions import BudgetError

@@ -16,8 +16,7 @@ from scipy import sparse, special, stats
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
-from skdp._minimize.objective import RowObjective
+from skdp._minimize.queries import RowObjective
 from skdp._rows.linear import LinearChunk
 from skdp.exceptions import BudgetError
 from skdp.privacy import Curator, ExponentialMechanism
@@ -45,7 +44,14 @@ from tests._neighbours import (
     on_examples,
     rows_in_ball,
 )
-from tests._solvers import linear_model, plan_of, problem_of
+from tests._solvers import (
+    HINGE_LOSS,
+    LOGISTIC_LOSS,
+    SOFTMAX_LOSS,
+    linear_model,
+    plan_of,
+    problem_of,
+)
 from tests.linear_model._vertices import delta_between, fitted, joint_law, law, worst_pair
 from tests.linear_model.test_classifiers import noise_law, problem
 from tests.test_row_queries import admit, make_coef
@@ -140,7 +146,7 @@ def test_few_features_among_many_are_found_where_noisy_gradients_drown():
 
 
 def test_steps_towards_the_best_vertices_keep_the_bound():
-    loss, target = LogisticLoss(), 2.0 * Y - 1
+    loss, target = LOGISTIC_LOSS, 2.0 * Y - 1
     largest = np.abs(X).max()
 
     def mean_loss(w):
@@ -313,7 +319,7 @@ def test_extreme_wishes_give_finite_fits_within_the_budget(options, n_classes):
 
 
 LOSSES = {
-    "binary": LogisticLoss(), "softmax": SoftmaxLoss(3), "hinge": HingeLoss(1).smoothed(0.1),
+    "binary": LOGISTIC_LOSS, "softmax": SOFTMAX_LOSS, "hinge": HINGE_LOSS.smoothed(0.1),
 }  # fmt: skip
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
@@ -422,7 +428,7 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
     for layout in ("C", "csr", "float32"):
         for intercept in (0.0, 0.3):
             rows = Rows(as_layout(X, layout), codes, np.zeros(50, bool))
-            (chunk,) = admit(rows, LogisticLoss(), intercept).chunks
+            (chunk,) = admit(rows, LOGISTIC_LOSS, intercept).chunks
             whole = chunk.largest_entries()
             for i in range(50):
                 alone = rows_in_ball(
@@ -436,7 +442,7 @@ def test_a_row_is_clipped_by_its_own_entries_alone():
 
 @pytest.mark.full
 @every_adjacency
-@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "softmax"])
+@pytest.mark.parametrize("loss", [LOGISTIC_LOSS, SOFTMAX_LOSS], ids=["binary", "softmax"])
 def test_a_draw_has_the_law_of_its_temperature(loss, adjacency):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 2))
@@ -463,7 +469,7 @@ def test_a_draw_has_the_law_of_its_temperature(loss, adjacency):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_no_output_is_more_likely_than_the_price_allows(epsilon, adjacency):
     # the range of the loss, not only its size: composition rests on it
-    loss, X = LogisticLoss(), np.ones((400, 1))
+    loss, X = LOGISTIC_LOSS, np.ones((400, 1))
     codes, other = np.zeros(400, dtype=int), np.zeros(400, dtype=int)
     codes[0] = 1
     null = np.zeros(400, bool)
@@ -480,7 +486,7 @@ def test_no_output_is_more_likely_than_the_price_allows(epsilon, adjacency):
 
 
 def test_rows_without_entries_and_without_columns_in_use():
-    loss = LogisticLoss()
+    loss = LOGISTIC_LOSS
     rows = Rows(sparse.csr_array((7, 3)), np.zeros(7, dtype=int), np.zeros(7, bool))
     for intercept in (0.0, 0.1):
         query = SteepestCoordinate(np.zeros(3 + bool(intercept)), loss, 0.2)
@@ -492,7 +498,7 @@ def test_rows_without_entries_and_without_columns_in_use():
 
 @pytest.mark.full
 def test_a_million_columns_need_a_few_vectors():
-    loss, d = LogisticLoss(), 10**6
+    loss, d = LOGISTIC_LOSS, 10**6
     columns = np.random.default_rng(0).integers(0, d, size=6000)
     X = sparse.csr_array((np.ones(6000), columns, np.arange(0, 6001, 20)), shape=(300, d))
     rows = admit(Rows(X, np.arange(300) % 2, np.zeros(300, bool)), loss, 0.1)
@@ -842,7 +848,7 @@ def shrunk(X):
 
 def test_a_constant_feature_that_is_not_clipped_is_caught(monkeypatch):
     X = np.full((6, 1), 1e-3)
-    query = SteepestCoordinate(np.array([0.0, -3.0]), LogisticLoss(), 0.3)
+    query = SteepestCoordinate(np.array([0.0, -3.0]), LOGISTIC_LOSS, 0.3)
     flipped = lambda rows: np.where(np.arange(6)[:, None] == 1, np.nan, rows)  # noqa: E731
     assert moves(query, X, flipped, intercept=2.0) <= 1
     real = LinearChunk.largest_entries
@@ -857,7 +863,7 @@ def test_a_constant_feature_that_is_not_clipped_is_caught(monkeypatch):
 
 def test_a_clip_that_looks_at_other_rows_is_caught(monkeypatch):
     X = np.full((50, 1), 0.01)
-    query = SteepestCoordinate(np.zeros(1), LogisticLoss(), 1e-3)
+    query = SteepestCoordinate(np.zeros(1), LOGISTIC_LOSS, 1e-3)
     # all rows pull one way
     X[1::2] *= -1
     assert moves(query, X, shrunk) <= 1
@@ -868,7 +874,7 @@ def test_a_clip_that_looks_at_other_rows_is_caught(monkeypatch):
 
 
 def test_rounding_that_is_not_paid_for_is_caught(monkeypatch):
-    query = SteepestCoordinate(np.zeros(1), LogisticLoss(), 0.3)
+    query = SteepestCoordinate(np.zeros(1), LOGISTIC_LOSS, 0.3)
     worlds = [np.array([[1.0], [x]]) for x in np.linspace(0, 1, 97)]
 
     def gone(X):

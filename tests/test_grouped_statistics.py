@@ -44,7 +44,7 @@ from skdp import (
     privacy_spent,
 )
 from skdp._bisection import SideSum
-from skdp._groups import PARTS, resolve_groups, shares
+from skdp._counted import PARTS, resolve_groups, shares
 from skdp._quantiles import Ladder, LadderRows, NormThreshold, QuantileRank, RankRows
 from skdp._recovery.measurements import measurement_matrix
 from skdp._rows.base import Box, L2Ball
@@ -154,7 +154,7 @@ def test_marks_are_told_apart_whatever_they_are(kind):
 @pytest.mark.parametrize("kind", [object, str, bytes])
 def test_text_that_shares_a_mark_is_told_apart(kind, monkeypatch):
     # joined by chance, two people would count as one, and either would move what the other counts
-    monkeypatch.setattr("skdp._groups._scattered", np.zeros_like)
+    monkeypatch.setattr("skdp._counted._scattered", np.zeros_like)
     names = np.array(["", "a", "person 1", "person 12", "person 1", "x" * 64, "x" * 65], dtype=kind)
     (n_groups, _), codes = resolve_groups(names, np.zeros((7, 1)))
     assert n_groups == 6
@@ -979,3 +979,10 @@ def test_a_private_search_is_cross_validated_with_groups():
     spent = privacy_spent(search, cv=GroupKFold(2, shuffle=True, random_state=0))
     assert spent.ledger.unit == "group"
     assert [item.kind for item in spent.uncovered] == ["scores"]
+
+
+def test_the_number_of_groups_comes_first_and_places_can_follow_from_names():
+    (n_groups, _), codes = resolve_groups(["b", "a", "b"], np.zeros((3, 1)), ordered=True)
+    assert n_groups == 2
+    assert codes.tolist() == [1, 0, 1]
+    assert resolve_groups(None, np.zeros((3, 1))) == ((3, "row"), None)

@@ -24,11 +24,11 @@ from skdp import (
     solvers,
 )
 from skdp._bisection import Columns, MagnitudeCells, MagnitudeSides
-from skdp._rows.base import L2Ball
 from skdp._rows.columns import mapped_rows
 from skdp._rows.linear import EveryRow, ball_rows
 from skdp.audit import trace_privacy
 from skdp.exceptions import BudgetError
+from tests._neighbours import rows_in_ball
 from tests.streams._ways import read_from_chunks
 
 N_GROUPS = 60
@@ -177,7 +177,8 @@ def test_a_mapped_row_does_not_know_where_it_stands(n_features):
     X, root = X / (10 * n_features), root + root.T
 
     def mapped(X):
-        rows = ball_rows(X, L2Ball(1.0), 1, np.ones(X.shape[0]))
+        nobody = np.zeros(X.shape[0], dtype=bool)
+        rows = rows_in_ball(X, nobody, nobody, weight=np.ones(X.shape[0]))
         return mapped_rows(rows, np.full(n_features, 0.01), root, 0.5).chunks[0]
 
     for less in range(1, 18):

@@ -13,7 +13,6 @@ from scipy import sparse, stats
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression, solvers
-from skdp._losses.classification import LogisticLoss
 from skdp.privacy import GaussianMechanism, Sampling, Sensitivity
 from skdp.privacy.kernel import mechanisms
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
@@ -26,7 +25,7 @@ from tests import _audit
 from tests import _audit_batches as batches
 from tests._audit_lazy import coefficient_noise, dense, law_is_wrong, noise_weights
 from tests._neighbours import ADJACENCIES, as_layout, worst_pairs
-from tests._solvers import linear_model
+from tests._solvers import LOGISTIC_LOSS, linear_model
 from tests.test_claims_sgd import SAMPLING_DELTA as DELTA
 from tests.test_claims_sgd import SAMPLING_EPSILON as EPSILON
 from tests.test_claims_sgd import STILL, N, arrays, fit, passes, worst
@@ -182,7 +181,7 @@ def test_the_plan_depends_on_public_numbers_only():
 def test_plans_are_within_their_limits(n_rows, n_features, adjacency):
     for mu in (1e-3, 0.3, 2.0):
         problem = {
-            "n_rows": n_rows, "n_features": n_features, "loss": LogisticLoss(), "mu": mu,
+            "n_rows": n_rows, "n_features": n_features, "loss": LOGISTIC_LOSS, "mu": mu,
             "adjacency": adjacency, "intercept": 0.1, "l2": 1e-3, "radius": None,
             "n_steps": None, "step_size": None, "clip": None,
         }  # fmt: skip

@@ -16,9 +16,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression
-from skdp._losses.classification import LogisticLoss
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import SquaredLoss
 from skdp._minimize.queries import Minimizer
 from skdp._rows.base import ball_constraint, two_balls_constraint
 from skdp._rows.linear import LinearRows
@@ -40,7 +38,7 @@ from skdp.solvers.disjoint import (
 from skdp.solvers.gradient import ClippedGradient
 from tests import _audit
 from tests._neighbours import ADJACENCIES, Rows, changed, neighbours, worst_pairs
-from tests._solvers import linear_model, plan_of
+from tests._solvers import LOGISTIC_LOSS, SQUARED_LOSS, linear_model, plan_of
 from tests.linear_model.test_classifiers import blobs
 from tests.test_claims_erm import DELTA, EPSILON, is_tight, make, trace
 from tests.test_claims_sgd import unclipped
@@ -228,7 +226,7 @@ def test_sorted_rows_are_spread_over_the_phases():
 
 def test_phases_with_moments_have_clips_of_their_own():
     problem = Problem(
-        4000, 9, ClippedLoss(LogisticLoss(), 0.9, 1.0), 0.0, 1.0, 1e-6, "zero-out",
+        4000, 9, ClippedLoss(LOGISTIC_LOSS, 0.9, 1.0), 0.0, 1.0, 1e-6, "zero-out",
         moments=(2.0, 0.05),
     )  # fmt: skip
     (((radius, phases),),) = Localized().plan(problem).runs
@@ -273,7 +271,7 @@ def test_a_ball_beyond_reach_and_a_moment_beyond_the_longest_gradient_change_not
         plan_of(make_localized(coef_bound=bound), 1000, 2, 2).runs for bound in (1e6, 1e40)
     )
     assert near == far
-    loss = ClippedLoss(LogisticLoss(), 1.0, 1.0)
+    loss = ClippedLoss(LOGISTIC_LOSS, 1.0, 1.0)
     plans = [
         Localized().plan(Problem(4000, 9, loss, 0.0, 1.0, 1e-6, "zero-out", moments=(4.0, bound)))
         for bound in (1e3, 1e40)
@@ -786,7 +784,7 @@ def make_accelerated(estimator=DPLogisticRegression, **options):
 
 def problem(**options):
     usual = {
-        "n_rows": 1000, "n_features": 3, "loss": LogisticLoss(), "intercept": 0.1,
+        "n_rows": 1000, "n_features": 3, "loss": LOGISTIC_LOSS, "intercept": 0.1,
         "epsilon": ACCELERATED_EPSILON, "delta": ACCELERATED_DELTA, "adjacency": "replace-one",
     }  # fmt: skip
     return Problem(**{**usual, **options})
@@ -927,7 +925,7 @@ class Recorder:
 
 def test_steps_start_at_the_last_result_and_follow_means_of_the_pointwise_loss():
     given = problem(radius=8.0)
-    inner = SquaredLoss()
+    inner = SQUARED_LOSS
     given = replace(given, loss=ClippedLoss(inner, 0.7, given.row_norm))
     plan, curator = planned(given, growth="halving", step_size=1e-3), Recorder()
     found = plan.run(curator)
@@ -961,7 +959,7 @@ def test_what_was_asked_for_is_done():
 
 def test_a_loss_that_is_clipped_gives_its_clip_and_is_clipped_once():
     given = problem()
-    inner = SquaredLoss()
+    inner = SQUARED_LOSS
     clipped = replace(given, loss=ClippedLoss(inner, 0.7, given.row_norm))
     plan = planned(clipped)
     assert plan.problem.pointwise is inner

@@ -27,8 +27,7 @@ from skdp._losses.regression import (
 )
 from skdp._minimize import nonsmooth, smooth
 from skdp._minimize.nonsmooth import minimize_nonsmooth
-from skdp._minimize.objective import RowObjective, objective_bounds
-from skdp._minimize.queries import Minimizer
+from skdp._minimize.queries import Minimizer, RowObjective, objective_bounds
 from skdp._minimize.smooth import SMOOTH_SOLVERS, lbfgs, minimize_smooth, reachable_tolerance
 from skdp.privacy import gdp_mu
 from skdp.solvers import output

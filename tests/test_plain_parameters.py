@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from skdp import DPLogisticRegression, DPMean, DPStandardScaler, papers, solvers
-from skdp._sklearn import is_number, plain_parameters
 from tests.test_common import ALL
 
 rng = np.random.default_rng(0)
@@ -122,25 +121,25 @@ def test_it_is_refused_of_bounds_and_shares_too(bad):
     ):
         with pytest.raises(ValueError, match=name):
             estimator.fit(X, LABELS)
-    assert not is_number(bad)
 
 
 def test_parameters_are_given_back_when_a_fit_fails():
     mean = DPMean(epsilon=np.float32(0.7), delta=np.float16(0.001), data_norm=1.0)
 
-    def fail():
-        with plain_parameters(mean):
+    class Failing:
+        """Rows that look at the parameters of the fit, and cannot be read."""
+
+        def __array__(self, *args, **kwargs):
             assert (type(mean.epsilon), type(mean.delta)) == (float, float)
             assert mean.epsilon == float(np.float32(0.7))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        fail()
+        mean.fit(Failing())
     assert (type(mean.epsilon), type(mean.delta)) == (np.float32, np.float16)
 
 
 def test_an_infinity_of_floats_is_a_number():
-    assert is_number(math.inf)
     assert (
         DPLogisticRegression(C=math.inf, classes=[0, 1], data_norm=1.0)
         .fit(X, LABELS)

@@ -22,7 +22,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from skdp import DPHingeSVM, DPLogisticRegression, DPLpRegressor, solvers
-from skdp._losses.regression import SquaredLoss
 from skdp._rows.linear import regression_rows, unit_rows
 from skdp.audit import trace_privacy
 from skdp.io import stream_chunks
@@ -52,6 +51,7 @@ from tests._neighbours import (
     rows_in_ball,
     worst_pairs,
 )
+from tests._solvers import SQUARED_LOSS
 from tests.streams._ways import assert_same_fit, chunked
 
 EPSILON, DELTA = 2.0, 1e-5
@@ -378,7 +378,7 @@ def test_rows_that_were_scaled_down_are_mapped_with_their_scale(
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
         expected = (gradients * np.minimum(1, clip / norms)).sum(axis=0)
         mapped = mapped_rows(lifted(as_layout(X, layout), y), center, root, intercept, clip > 1)
-        found = ClippedGradient(coef, SquaredLoss(), clip).evaluate(mapped)
+        found = ClippedGradient(coef, SQUARED_LOSS, clip).evaluate(mapped)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 

@@ -18,8 +18,7 @@ from sklearn.base import clone
 from skdp import DPHingeSVM
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._minimize import queries, smooth
-from skdp._minimize.objective import RowObjective
-from skdp._minimize.queries import Minimizer, PerturbedMinimizer, l1_shift
+from skdp._minimize.queries import Minimizer, PerturbedMinimizer, RowObjective, l1_shift
 from skdp._minimize.smooth import SMOOTH_SOLVERS, reachable_tolerance
 from skdp._rows.linear import top_entries
 from skdp.papers.one_pass import OnePassDescent

@@ -22,7 +22,6 @@ from skdp import (
     DPStandardScaler,
 )
 from skdp._bisection import SideSum
-from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._losses.regression import HuberLoss, PinballLoss, SquaredLoss
 from skdp._rows import base
 from skdp._rows.base import (
@@ -65,7 +64,7 @@ from tests._neighbours import (
     on_examples,
     rows_in_ball,
 )
-from tests._solvers import linear_model
+from tests._solvers import HINGE_LOSS, HINGES_LOSS, LOGISTIC_LOSS, SOFTMAX_LOSS, linear_model
 from tests.test_bad_input import MODELS, PREPROCESSING_X, fit
 
 # The contract of rows: what one contributes to a statistic depends on no bit of another.
@@ -144,10 +143,10 @@ AWKWARD = {
 }
 ONES, FIRST = np.ones(N), np.zeros(N, int)
 LOSSES = {
-    "logistic": (LogisticLoss(), ONES),
-    "softmax": (SoftmaxLoss(3), FIRST),
-    "hinge": (HingeLoss(), ONES),
-    "multi-class hinge": (HingeLoss(3), FIRST),
+    "logistic": (LOGISTIC_LOSS, ONES),
+    "softmax": (SOFTMAX_LOSS, FIRST),
+    "hinge": (HINGE_LOSS, ONES),
+    "multi-class hinge": (HINGES_LOSS, FIRST),
     "pinball": (PinballLoss(0.3), ONES),
     "squared": (SquaredLoss(), ONES),
     "Huber": (HuberLoss(0.5), ONES),
@@ -232,7 +231,7 @@ def test_a_hinge_at_the_kink_keeps_its_sensitivity_in_columns_of_single_precisio
     X = np.asfortranarray(rows_at_the_kink(n).astype(np.float32))
     neighbour = X.copy(order="F")
     neighbour[PLACE] = np.nan
-    query = ClippedGradient(W, HingeLoss(), 1.0)
+    query = ClippedGradient(W, HINGE_LOSS, 1.0)
     sums = [query.evaluate(admitted(rows, np.ones(n))) for rows in (X, neighbour)]
     assert np.linalg.norm(sums[0] - sums[1]) <= query.sensitivity("zero-out", n).l2 * (
         1 + FLOAT_SLACK
@@ -452,8 +451,8 @@ def gradient(loss):
 
 
 QUERIES = {
-    "gradient": gradient(LogisticLoss()),
-    "softmax gradient": gradient(SoftmaxLoss(3)),
+    "gradient": gradient(LOGISTIC_LOSS),
+    "softmax gradient": gradient(SOFTMAX_LOSS),
     "sum in a ball": (RowSum(L2Ball(1.0), FLOAT32_D), lambda X: ball_rows(X, L2Ball(1.0))),
     "sum in a ball, CSR": (
         RowSum(L2Ball(1.0), FLOAT32_D),
@@ -642,7 +641,7 @@ def test_rows_that_are_transformed_stay_in_single_precision():
 # Every query keeps the sensitivity and the bound it states, and the statement is tight.
 
 
-SENSITIVITY_LOSSES = {"binary": LogisticLoss(), "softmax": SoftmaxLoss(3)}
+SENSITIVITY_LOSSES = {"binary": LOGISTIC_LOSS, "softmax": SOFTMAX_LOSS}
 DENSE = LAYOUTS[:5]
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 every_loss = pytest.mark.parametrize("loss", SENSITIVITY_LOSSES.values(), ids=SENSITIVITY_LOSSES)
@@ -699,7 +698,7 @@ def test_sum_in_the_ball_keeps_its_sensitivity(adjacency, data):
     radius = data.draw(st.sampled_from([1.0, 1e-100, 1e100, 3.7]))
     pair = data.draw(neighbours(adjacency, radius=radius))
     n, d = pair[0].X.shape
-    admitted = [admit(rows, LogisticLoss(), radius=radius) for rows in pair]
+    admitted = [admit(rows, LOGISTIC_LOSS, radius=radius) for rows in pair]
     assert_keeps_its_word(RowSum(L2Ball(radius), d), adjacency, *admitted, n)
 
 
@@ -798,7 +797,7 @@ def test_chunks_change_nothing_but_rounding(loss, layout, request):
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("layout", ["C", "csr"])
 def test_threads_do_not_change_a_bit(layout):
-    rows, loss = _neighbours.mixed_rows(), LogisticLoss()
+    rows, loss = _neighbours.mixed_rows(), LOGISTIC_LOSS
     rows = Rows(as_layout(rows.X, layout), rows.codes, rows.null)
     for query, intercept in (
         (ClippedGradient(make_coef(loss, 6, 1.0), loss, 0.4), 1.0),
@@ -822,7 +821,7 @@ def test_a_row_shifts_the_rounding_of_its_own_chunk_only(layout, row):
     X = np.random.default_rng(0).normal(size=(60, 7))
     other = X.copy()
     other[30] = _neighbours.make_row(row, 7, 1.0, np.random.default_rng(1))
-    query = ClippedGradient(make_coef(LogisticLoss(), 8, 1.0), LogisticLoss(), 0.4)
+    query = ClippedGradient(make_coef(LOGISTIC_LOSS, 8, 1.0), LOGISTIC_LOSS, 0.4)
     partials = []
     for rows in (X, other):
         rows = Rows(as_layout(rows, layout), np.arange(60) % 2, np.zeros(60, dtype=bool))
@@ -871,12 +870,12 @@ BROKEN = Rows(np.array([[np.nan, 1.0], [1e308, -1e308], [0.5, 0.1], [1e-320, 0.2
 
 
 def sgd_admitted(rows, intercept=0.3, radius=1.0):
-    loss = LogisticLoss()
+    loss = LOGISTIC_LOSS
     return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, radius, intercept)
 
 
 def gradient_at(coef, clip, loss=None):
-    return ClippedGradient(np.asarray(coef, dtype=float), loss or LogisticLoss(), clip)
+    return ClippedGradient(np.asarray(coef, dtype=float), loss or LOGISTIC_LOSS, clip)
 
 
 def part_of(rows, positions):
@@ -922,7 +921,7 @@ def test_an_empty_batch_sums_to_nothing(layout):
     private = sgd_admitted(Rows(as_layout(rows.X, layout), rows.codes, rows.null))
     empty = private.batch(np.zeros(0, dtype=np.int64), 0.1)
     assert not gradient_at(np.ones(6), 1.0).evaluate(empty).any()
-    loss = SoftmaxLoss(3)
+    loss = SOFTMAX_LOSS
     rows3 = rows_in_ball(private._X, loss.encode(rows.codes), rows.null, 1.0, 0.3)
     found = gradient_at(np.ones((3, 6)), 1.0, loss).evaluate(rows3.batch(np.arange(0), 0.1))
     assert found.shape == (18,)
@@ -1075,8 +1074,8 @@ def test_a_null_row_stays_null_wherever_the_origin_goes():
 
 
 SPARSE_LOSSES = {
-    "binary": LogisticLoss(), "softmax": SoftmaxLoss(3), "hinge": HingeLoss(),
-    "hinge of three": HingeLoss(3),
+    "binary": LOGISTIC_LOSS, "softmax": SOFTMAX_LOSS, "hinge": HINGE_LOSS,
+    "hinge of three": HINGES_LOSS,
 }  # fmt: skip
 every_sparse_loss = pytest.mark.parametrize("loss", SPARSE_LOSSES.values(), ids=SPARSE_LOSSES)
 
@@ -1140,7 +1139,7 @@ def test_it_is_the_clipped_gradient_at_the_same_point(intercept, layout, loss):
 def test_the_layout_makes_no_difference_to_the_columns(layout):
     rows = mixed_rows()
     rows.X[np.abs(rows.X) < 0.1] = 0.0
-    loss, found = LogisticLoss(), []
+    loss, found = LOGISTIC_LOSS, []
     for X in (rows.X, as_layout(rows.X, layout)):
         private = sparse_admitted(Rows(X, rows.codes, rows.null), loss)
         batch = private.batch(np.arange(0, 101, 7), 0.1)
@@ -1154,8 +1153,8 @@ def test_the_data_are_not_changed(layout):
     rows.X[::3, 2] = 0.0
     X = as_layout(rows.X, layout)
     before = (X.data.copy(), X.indices.copy()) if sparse.issparse(X) else (X.copy(),)
-    private = sparse_admitted(Rows(X, rows.codes, rows.null), LogisticLoss())
-    query = query_for(rows, LogisticLoss())
+    private = sparse_admitted(Rows(X, rows.codes, rows.null), LOGISTIC_LOSS)
+    query = query_for(rows, LOGISTIC_LOSS)
     for batch in (private, private.batch(np.arange(0, 101, 2), 0.5)):
         evaluated(query, batch, np.ones(query.shape))
     after = (X.data, X.indices) if sparse.issparse(X) else (X,)
@@ -1198,8 +1197,8 @@ def test_rows_without_features_at_all():
     X = sparse.csr_array((4, 7))
     rows = Rows(X, np.array([0, 1, 0, 1]), np.zeros(4, bool))
     for intercept in (0.0, 0.5):
-        query = query_for(rows, LogisticLoss(), intercept=intercept)
-        private = sparse_admitted(rows, LogisticLoss(), intercept)
+        query = query_for(rows, LOGISTIC_LOSS, intercept=intercept)
+        private = sparse_admitted(rows, LOGISTIC_LOSS, intercept)
         columns, gradient = evaluated(query, private, np.zeros(query.shape))
         assert len(columns) == bool(intercept)
         assert not gradient[:-1].any()
@@ -1216,7 +1215,7 @@ def test_a_step_needs_memory_for_its_entries_only(long_indices):
     )  # fmt: skip
     X.sum_duplicates()
     rows = Rows(X, np.arange(200) % 2, np.zeros(200, bool))
-    query, private = query_for(rows, LogisticLoss()), sparse_admitted(rows, LogisticLoss())
+    query, private = query_for(rows, LOGISTIC_LOSS), sparse_admitted(rows, LOGISTIC_LOSS)
     private.batch(np.arange(3), 0.1)
     tracemalloc.start()
     columns, part = query.touched(private.batch(np.arange(0, 200, 4), 0.25))

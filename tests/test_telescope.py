@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skdp import DPHingeSVM, DPLogisticRegression, _gate
-from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._recovery.measurements import measurement_matrix
 from skdp.exceptions import BudgetError
 from skdp.papers import BiasReduced, bias_reduced
@@ -43,7 +42,7 @@ from tests._neighbours import (
     rows_in_ball,
     worst_pairs,
 )
-from tests._solvers import linear_model
+from tests._solvers import HINGE_LOSS, LOGISTIC_LOSS, SOFTMAX_LOSS, linear_model
 
 # Bias-reduced gradients: the sum over levels telescopes, to the last digit.
 
@@ -52,7 +51,7 @@ COEF = np.array([0.7, -1.1, 0.4, 0.2, -0.3, 0.5])
 
 
 def admitted(rows, intercept=0.3, loss=None):
-    loss = loss or LogisticLoss()
+    loss = loss or LOGISTIC_LOSS
     return rows_in_ball(rows.X, loss.encode(rows.codes), rows.null, 1.0, intercept)
 
 
@@ -79,7 +78,7 @@ def test_the_expectation_over_everything_is_the_oracle_on_all_rows(n_levels, mon
     monkeypatch.setattr(
         bias_reduced, "public_coins", lambda step, positions: np.array(heads[step])[positions]
     )
-    query = TelescopedGradient(COEF, LogisticLoss(), 0.4, None)
+    query = TelescopedGradient(COEF, LOGISTIC_LOSS, 0.4, None)
 
     def evaluated(query, positions, rate):
         batch = private if rate == 1 else private.batch(positions, rate)
@@ -99,7 +98,7 @@ def test_the_expectation_over_everything_is_the_oracle_on_all_rows(n_levels, mon
             rate = telescope.rate(level + 1)
             triples = [
                 (
-                    evaluated(TelescopedGradient(COEF, LogisticLoss(), 0.4, step), batch, rate)
+                    evaluated(TelescopedGradient(COEF, LOGISTIC_LOSS, 0.4, step), batch, rate)
                     .reshape(3, -1),
                     probability / len(sides),
                 )
@@ -216,7 +215,7 @@ def test_sums_over_halves_are_those_of_the_definition(rate, layout):
     if rate is not None:
         positions = np.flatnonzero(np.random.default_rng(0).uniform(size=101) < rate)
         private = private.batch(positions, rate)
-    query = TelescopedGradient(COEF, LogisticLoss(), 0.4, 5)
+    query = TelescopedGradient(COEF, LOGISTIC_LOSS, 0.4, 5)
     whole, first, second = query.evaluate(private).reshape(3, -1)
     heads = bias_reduced.public_coins(5, positions)
     for found, chosen in ((whole, slice(None)), (first, heads), (second, ~heads)):
@@ -231,7 +230,7 @@ def test_sums_over_halves_are_those_of_the_definition(rate, layout):
 def test_a_row_more_changes_no_bit_of_the_half_that_it_is_not_in():
     private = admitted(mixed_rows())
     positions = np.arange(0, 101, 2)
-    query = TelescopedGradient(COEF, LogisticLoss(), 0.4, 5)
+    query = TelescopedGradient(COEF, LOGISTIC_LOSS, 0.4, 5)
     before = query.evaluate(private.batch(positions, 0.5)).reshape(3, -1)
     for row in (1, 50, 101 - 2):
         batch = np.setxor1d(positions, [row])
@@ -243,7 +242,7 @@ def test_a_row_more_changes_no_bit_of_the_half_that_it_is_not_in():
 def test_an_empty_batch_sums_to_nothing():
     private = admitted(mixed_rows())
     empty = private.batch(np.zeros(0, dtype=np.int64), 0.1)
-    assert not TelescopedGradient(COEF, LogisticLoss(), 0.4, 5).evaluate(empty).any()
+    assert not TelescopedGradient(COEF, LOGISTIC_LOSS, 0.4, 5).evaluate(empty).any()
 
 
 def test_coins_are_fair_independent_and_fixed():
@@ -262,7 +261,7 @@ def test_coins_are_fair_independent_and_fixed():
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3), HingeLoss()], ids=str)
+@pytest.mark.parametrize("loss", [LOGISTIC_LOSS, SOFTMAX_LOSS, HINGE_LOSS], ids=str)
 @pytest.mark.parametrize("kind", ["gaussian", "sparse-sign"])
 @pytest.mark.parametrize("layout", ["C", "csr"])
 def test_measured_sums_are_sums_of_clipped_measurements(layout, kind, loss, monkeypatch):

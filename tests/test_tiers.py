@@ -11,7 +11,7 @@ import pytest
 from tests import conftest
 
 HERE = Path(__file__).parent
-PRIVATE_IMPORTS = 204
+PRIVATE_IMPORTS = 174
 
 SUITE = """
 import pytest

@@ -213,7 +213,7 @@ def _have_floats(whole):
 
 _OTHER_KINDS = "Encode it with public constants first, or leave it out (columns=)."
 #: and what reads words, dates and gaps
-_TABLES = "A table in memory can go through DPTableVectorizer first, as in dp_tabular_pipeline."
+FOR_TABLES = "A table in memory can go through DPTableVectorizer first, as in dp_tabular_pipeline."
 
 
 def is_arrow(X):
@@ -502,14 +502,14 @@ def refuse_other_types(X, but=()):
         if str(dtype).lower().startswith(tuple(set(_REFUSED) - set(but))):
             which = f"column {X.columns[place]!r}" if hasattr(X, "columns") else "it"
             raise TypeError(
-                f"X must be numeric: {which} is of type {name_of_type(dtype)}. {_TABLES}"
+                f"X must be numeric: {which} is of type {name_of_type(dtype)}. {FOR_TABLES}"
             )
 
 
 def _without_values(message):
     """Return what to say instead of a message that quotes values; None if it may stand."""
     if "could not convert" in message or message.startswith("setting an array element"):
-        return f"X must be numeric: it holds text, or objects that are not numbers. {_TABLES}"
+        return f"X must be numeric: it holds text, or objects that are not numbers. {FOR_TABLES}"
     kind, _, quoted = message.partition("\narray=")
     if quoted:
         return (
@@ -522,7 +522,7 @@ def _without_values(message):
         # scikit-learn recommends what would void the promise
         return (
             "Input X contains NaN. Fill in a public constant: the promise covers neither a value "
-            f"that is computed from the rows nor rows that are left out. {_TABLES}"
+            f"that is computed from the rows nor rows that are left out. {FOR_TABLES}"
         )
     return None
 

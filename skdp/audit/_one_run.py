@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from skdp._typing import Adjacency, Estimator, MatrixLike
-from skdp.audit._audit import fresh
+from skdp.audit._audit import compared, fresh, unexceeded
 from skdp.audit._pairs import (
     Claim,
     as_arguments,
@@ -23,7 +23,6 @@ from skdp.audit._pairs import (
     kind_of,
     resolve_adjacency,
 )
-from skdp.audit._result import compared, unexceeded
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.samplers import SeededBits, SystemBits
 

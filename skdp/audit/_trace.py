@@ -29,7 +29,7 @@ from sklearn.base import clone
 
 from skdp._sklearn import is_sparse
 from skdp._typing import Adjacency, Estimator, MatrixLike, VectorLike
-from skdp.audit._audit import fresh
+from skdp.audit._audit import fresh, per_group
 from skdp.audit._pairs import (
     N_ROWS,
     NeighbourPair,
@@ -47,7 +47,6 @@ from skdp.audit._pairs import (
     resolve_adjacency,
     total_of_fit,
 )
-from skdp.audit._result import per_group
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (
@@ -1024,16 +1023,25 @@ def _reports_only(run):
     return all(entry.noise.law == "local" for entry in run.entries if hasattr(entry.noise, "law"))
 
 
-def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
-    bits, total = SeededBits(seed, "trace"), total_of_fit(fitted)
-    ledger, delta = ledger_of(fitted, total)
-    missing = () if total is None else tuple(map(str, total.uncovered))
-    copies = 1 if total is None else total.most_copies
-    if getattr(ledger, "shared_noise", ()):
-        # the seeds are those of the trace; it measures fits with noise of their own
-        ledger = replace(ledger, shared_noise=())
-    # what is promised, whatever the neighbours are
-    promised = adjacency if ledger is None else ledger.adjacency
+def _releases_of(first, second, promised, copies, n_draws, bits):
+    """Return what was measured of every release of two fits, and how they are to be added up.
+
+    Parameters
+    ----------
+    first, second : _Run
+        Of the fits.
+    promised, copies : str, int
+        Adjacency of the promise, and copies of a row that a fit may have had.
+    n_draws, bits : int, SeededBits
+        Draws of noise of every kind, and their source.
+
+    Returns
+    -------
+    releases, samplings : list of TracedRelease, list of Sampling or None
+        One for each line of the ledger.
+    n_traced : int
+        Number of releases, but for rows that report in turn.
+    """
     releases, samplings, drawn, places, n_traced = [], [], set(), {}, 0
     for entry, other in zip(first.entries, second.entries, strict=False):
         sampling, place = entry.law.sampling, None
@@ -1053,6 +1061,20 @@ def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
             told = _told(line, measured, len(entry.admitted), sampling)
             releases.append(replace(told, copies=copies))
             samplings.append(sampling)
+    return releases, samplings, n_traced
+
+
+def _result(fitted, first, second, pair, adjacency, n_draws, seed, violations):
+    bits, total = SeededBits(seed, "trace"), total_of_fit(fitted)
+    ledger, delta = ledger_of(fitted, total)
+    missing = () if total is None else tuple(map(str, total.uncovered))
+    copies = 1 if total is None else total.most_copies
+    if getattr(ledger, "shared_noise", ()):
+        # the seeds are those of the trace; it measures fits with noise of their own
+        ledger = replace(ledger, shared_noise=())
+    # what is promised, whatever the neighbours are
+    promised = adjacency if ledger is None else ledger.adjacency
+    releases, samplings, n_traced = _releases_of(first, second, promised, copies, n_draws, bits)
     epsilon_measured, mu = _composed(releases, samplings, promised, delta)
     epsilon, mu_claimed, unit, complete = None, None, "row", False
     if ledger is not None:

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_scalar
 
+from skdp._counted import check_groups, resolve_groups
 from skdp._gate import Doubts, Heard, open_gate
-from skdp._groups import check_groups, resolve_groups
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros
@@ -50,8 +50,7 @@ from skdp.federated._messages import DistantClients, FederatedRound
 from skdp.linear_model._scales import say_of_signal
 from skdp.local._ball_randomiser import MAGNITUDES, BallRandomiser
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, level_of_caller
 
 
 class FederatedDPLogisticRegression(

@@ -49,7 +49,7 @@ _SOLVERS = (
     "skdp.papers.accelerated_one_pass.AcceleratedOnePass",
     "skdp.papers.bias_reduced.BiasReduced",
     "skdp.papers.feature_preprocessing.FeaturePreprocessing",
-    "skdp.papers.finite_net.FiniteNet",
+    "skdp.papers.exponential.FiniteNet",
     "skdp.papers.localized.Localized",
     "skdp.papers.one_pass.OnePass",
     "skdp.solvers.base.Solver",
@@ -92,7 +92,7 @@ _SEARCHES = (
 # how the rows of skdp.local report
 _RANDOMISERS = (
     "skdp._rows.base.Box",
-    "skdp.local.randomisers.privunit_gaussian.PrivUnitG",
+    "skdp.local.randomisers.privunit.PrivUnitG",
     "skdp.local.randomisers.cube.PrivUnitCube",
     "skdp.local.randomisers.privunit.PrivUnit",
     "skdp.local.randomisers.projunit.ProjUnit",

@@ -19,10 +19,9 @@ from scipy.special import log_expit
 from sklearn.base import BaseEstimator, clone, is_regressor
 
 import skdp.solvers as solvers
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import linear_classifier
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, check_radius, leaves_out_zeros

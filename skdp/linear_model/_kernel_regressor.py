@@ -333,26 +333,25 @@ class DPKernelRegressor(KernelMixin, PrivateLinearRegressor):
         facts = self.epsilon, self.delta, self.adjacency
         return plan_alike_check(self._scales(problem.n_rows, n_features, False), n_features, *facts)
 
-    def _sizes(self, problem, n_features):
-        if self._alike(problem, n_features) is None:
-            return super()._sizes(problem, n_features)
+    def _sizes_after(self, check, problem, n_features):
+        """Return the kernels that are tried and the numbers of features of a row, by a check."""
+        if check is None:
+            return self._sizes(problem, n_features)
         return {kernel: self._n_mapped(problem, n_features, kernel) for kernel in ("linear", "rbf")}
-
-    def _n_releases(self, plan):
-        checked = self._alike(plan.problem, self.n_features_in_) is not None
-        return super()._n_releases(plan) + checked
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
         check_gamma(self.gamma)
         if self.bounds is not None:
             bounds_of(self, n_features)
-        *plans, problem = super()._prepared(n_rows, n_features, scaling, is_sparse)
-        size = max(self._sizes(problem, n_features).values())
-        return *plans, _of_size(problem, size + n_features) if size else problem
+        first = super()._prepared(n_rows, n_features, scaling, is_sparse)
+        problem, check = first.problem, self._alike(first.problem, n_features)
+        size = max(self._sizes_after(check, problem, n_features).values())
+        problem = _of_size(problem, size + n_features) if size else problem
+        return replace(first, problem=problem, check=check)
 
-    def _bent(self, curator, solver, problem, units):
-        d = self.n_features_in_
-        sizes, check = self._sizes(problem, d), self._alike(problem, d)
+    def _bent(self, curator, solver, first, units):
+        d, problem, check = self.n_features_in_, first.problem, first.check
+        sizes = self._sizes_after(check, problem, d)
         if check is not None:
             # a plan has the most coefficients
             kernel = "linear" if check.run(curator) and not problem.is_made_up else "rbf"

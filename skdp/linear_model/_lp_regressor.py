@@ -15,10 +15,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._bisection import MagnitudeCells, TargetDistance, scales_in_cells
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, linear_regression
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._losses.clipped import ClippedLoss
 from skdp._losses.regression import (
     HuberLoss,
@@ -51,6 +50,8 @@ from skdp._sklearn import (
 from skdp._typing import Adjacency, Budget, MatrixLike, Seed, VectorLike
 from skdp.linear_model._classifiers import asked_solver, chosen_solver, say_of_steps
 from skdp.linear_model._scales import (
+    ClipPlan,
+    NormCheck,
     center_and_scale,
     plan_clip,
     plan_scales,
@@ -476,6 +477,38 @@ _INTERCEPT = 0.2
 EXPECTED_SHIFT = 3.0
 
 
+@dataclass(frozen=True)
+class FirstReleases:
+    """What a regression releases before its steps, and what is left; public facts only.
+
+    Parameters
+    ----------
+    scales : SearchedScales, ScalesPlan or CheckedScales
+        Of rows and targets.
+    tail, look : TailPlan, UnitLook
+        Looks at entries far out, and at the size of targets.
+    clipping : ClipPlan
+        Of the threshold.
+    problem : Problem
+        With what all of these cost, and without its clip.
+    check : NormCheck or None, default=None
+        Whether columns without units are alike, where that is asked last.
+    """
+
+    scales: Any
+    tail: TailPlan
+    look: UnitLook
+    clipping: ClipPlan
+    problem: Problem
+    check: NormCheck | None = None
+
+    @property
+    def n_releases(self):
+        """Number of releases, at most."""
+        seen = bool(self.tail.mu) + bool(self.look.mu) + (self.check is not None)
+        return self.scales.n_releases + len(self.clipping.prices) + seen
+
+
 class PrivateLinearRegressor(
     TwinMixin, PlanMixin, CallbackSupportMixin, RegressorMixin, BaseEstimator
 ):
@@ -582,21 +615,22 @@ class PrivateLinearRegressor(
         hidden = hidden_count(self)
 
         def planned(n_rows, unit="row"):
-            scales, tail, look, clipping, problem = self._prepared(n_rows, *shape)
+            first = self._prepared(n_rows, *shape)
             bound = 0 if hidden is None else hidden.most
-            problem = replace(problem, unit=unit, bound_on_rows=bound)
+            problem = replace(first.problem, unit=unit, bound_on_rows=bound)
             solver = chosen_solver(self, asked, problem)
-            plan = self._planned(problem, solver, self._units(scaling, scales), None)
-            return scales, tail, look, clipping, problem, solver, plan
+            plan = self._planned(problem, solver, self._units(scaling, first.scales), None)
+            return replace(first, problem=problem), solver, plan
 
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
-        scales, tail, look, clipping, problem, solver, plan = planned(n_rows, unit)
+        first, solver, plan = planned(n_rows, unit)
+        scales, tail, look = first.scales, first.tail, first.look
         check_reading(solver, X)
         doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         if not leaves_out_zeros(X):
             searched = self._unknown() if plan.delta else ()
-            n_coefs = n_features + self.fit_intercept if searched else problem.size
+            n_coefs = n_features + self.fit_intercept if searched else first.problem.size
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, n_coefs
             say_of_signal(doubts, *facts, unit, searched)
         with open_gate(
@@ -608,11 +642,7 @@ class PrivateLinearRegressor(
             unit=unit,
             delta=plan.delta,
             mu=plan.total_mu,
-            n_releases=self._n_releases(plan)
-            + scales.n_releases
-            + len(clipping.prices)
-            + bool(tail.mu)
-            + bool(look.mu),
+            n_releases=self._n_releases(plan) + first.n_releases,
             doubts=doubts,
         ) as curator:
             given = self._units(scaling, scales).given
@@ -630,9 +660,9 @@ class PrivateLinearRegressor(
                 drawn = *drawn[:2], look.run(curator, drawn[2])
                 say_of_unit(doubts, "target_scale", self.target_scale, drawn[2:])
             units = replace(self._units(scaling, scales, *drawn), columns=columns)
-            units, problem, columns = self._bent(curator, solver, problem, units)
+            units, problem, columns = self._bent(curator, solver, first, units)
             curator.map_rows(units.rows)
-            clip = clipping.run(curator, problem.pointwise, None)
+            clip = first.clipping.run(curator, problem.pointwise, None)
             plan = self._planned(problem, solver, units, clip)
             # how long rows are in clipping norms is for the link of classes
             coef, _, _ = plan.solution(curator)
@@ -682,22 +712,22 @@ class PrivateLinearRegressor(
         return [name for name, value in given.items() if value is None]
 
     def _n_releases(self, plan):
-        """Return how many releases there are besides those of scales and of a clip."""
+        """Return how many releases there are besides the first ones."""
         return plan.n_releases
 
-    def _bent(self, curator, solver, problem, units):
+    def _bent(self, curator, solver, first, units):
         """Map rows to other features by what was found; return units, problem and columns.
 
         Parameters
         ----------
         curator : Curator
             Holds the rows, standardised if columns were found.
-        solver, problem : Solver, Problem
-            Of the fit. The number of features may be that of the other ones.
+        solver, first : Solver, FirstReleases
+            Of the fit. The number of features of its problem may be that of the other ones.
         units : Units
             That were found.
         """
-        return units, problem, units.columns
+        return units, first.problem, units.columns
 
     def _penalty(self):
         """Return the penalty where the largest weight is the unit of weights."""
@@ -750,7 +780,7 @@ class PrivateLinearRegressor(
         return UnitLook(_price_of_look(*facts, *_UNIT_LOOK), n_rows)
 
     def _prepared(self, n_rows, n_features, scaling, is_sparse=False):
-        """Return the plans of scales, looks and a clip, and the problem without its clip."""
+        """Return what is released first, and the problem without its clip."""
         loss, _ = regression_loss(self.p)
         check_target_scale("data_norm", self.data_norm)
         check_target_scale("target_scale", self.target_scale)
@@ -784,7 +814,7 @@ class PrivateLinearRegressor(
             tail=n_rows / problem.signal,
         )
         problem = replace(problem, scale_prices=(*scales.prices, *clipping.prices))
-        return scales, tail, look, clipping, problem
+        return FirstReleases(scales, tail, look, clipping, problem)
 
     def _planned(self, problem, solver, units, clip):
         """Return the plan of a solver in some units, with a clip that was drawn, or None."""

@@ -260,7 +260,7 @@ class SearchedScales:
             return FoundScales(radius, center, scale)
         d, columns, absent, doubted = self.n_columns, None, False, False
         origin, least = np.zeros(d), np.full(d, SMALLEST)
-        for_center, for_column, for_spread = _STEPS
+        for_center, for_column, _ = _STEPS
         if self._has_origins and self.medians_first:
             paid = self._paid_search(curator, (Columns(),), d, for_column)
             origin, least = self._origins(curator, np.full(d, True), paid)
@@ -286,28 +286,8 @@ class SearchedScales:
             likely = _likely(counts[-d:], noise[-d:], self.n_rows)
             found[-d:] = np.where(np.isnan(likely), found[-d:], likely)
         if d:
-            spans, unseen, around = found[-d:], np.ones(d), (counts[-d:], noise[-d:])
-            if not self.medians_first:
-                rare, unseen = np.isnan(spans), np.maximum(spans, SMALLEST)
-                unseen[rare] = _in_common(counts[-d:][rare], noise[-d:][rare], self.n_rows)
-            if self._looks_first:
-                origin, least, spans, around = self._second_look(curator, spans, *around)
-            seen = spans > least
-            # around medians a common value is about 0, and not 0: then its cell tells nothing
-            most = counts[-d:].max(axis=1)
-            own = origin == 0
-            if self.medians_first:
-                own = (most < _COMMON * self.n_rows) & (highest[-d:] < _BEYOND * spans)
-            often = (most > _OFTEN * self.n_rows) & own
-            few = d < _MANY_SPANS and not self.medians_first
-            small = (most > _SURE * noise[-d:]) & (often | few)
-            units = _units(spans, seen, unseen, small)
-            # beside an origin that is not exact a unit is not smaller than its error
-            units = np.where(seen, units, np.fmax(units, spans))
-            columns = StandardColumns(origin, units, seen, self.is_sparse)
-            if self.with_tails:
-                tails = _tails(*around, self.n_rows, spans) / units
-                columns = replace(columns, tail=tails)
+            seen = found[-d:], highest[-d:], counts[-d:], noise[-d:]
+            columns = self._columns_of(curator, origin, least, *seen)
             curator.map_rows(columns.rows)
             # rows are of about the length sqrt(d) now, and CSR rows with few entries shorter
             shortest_row = 0.0 if self.is_sparse else 0.25 * math.sqrt(d)
@@ -317,27 +297,8 @@ class SearchedScales:
                 for old, length in zip((found, lowest, highest), own, strict=True)
             )
         if self._spreads:
-            # in the order of the cells: targets first
-            magnitudes = (*targets, *(RowNorm(),) * self.with_radius)
-            k = len(magnitudes)
-            paid = self._paid_search(curator, magnitudes, k, for_spread, self._often)
-            seen = counts[:k]
-            if d and self.with_radius:
-                # CSR rows have from one to d entries
-                usual = _cells_between(1.0 if self.is_sparse else math.sqrt(d), math.sqrt(d))
-                seen = np.vstack([counts[:-d], self.n_rows * usual])
-            prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
-            belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
-            # between zero and other values all numbers are equally likely, and a null row counts as
-            # half a row beyond any: cells know better
-            searched = np.minimum(belief.middle, LARGEST)
-            found, lowest, highest = found[:k], lowest[:k], highest[:k]
-            beyond = searched > _BEYOND * highest
-            absent = bool(beyond.any())
-            low, high = belief.interval()
-            above = (searched > highest) & (high > _VAGUE * low) & (not self.with_scale)
-            known = ((searched < lowest) | beyond | above) & ~np.isnan(found)
-            found = np.where(known, found, searched)
+            seen = found, lowest, highest, counts, noise
+            found, lowest, absent = self._spreads_of(curator, targets, *seen)
         vague = bool(np.isnan(lowest).any())
         if self.with_radius:
             radius = float(found[-1]) if found[-1] > SMALLEST else radius
@@ -347,6 +308,78 @@ class SearchedScales:
             vague |= bool(SMALLEST < found[0] <= _least_spread(center))
             scale = float(found[0]) if found[0] > _least_spread(center) else equal
         return FoundScales(radius, center, scale, columns, vague, absent or doubted, self.mu)
+
+    def _columns_of(self, curator, origin, least, spans, highest, counts, noise):
+        """Return origins and units of columns, by what was seen of them in cells.
+
+        Parameters
+        ----------
+        curator, origin, least : Curator, ndarray of shape (d,), ndarray of shape (d,)
+            Origins that were searched first, and what a spread beside them is above.
+        spans, highest, counts, noise : ndarray, of shape (d,) but for (d, N_CELLS)
+            Scales in cells, and the longest they may be; the counts, and their deviations.
+        """
+        d, around, unseen = self.n_columns, (counts, noise), np.ones(self.n_columns)
+        if not self.medians_first:
+            rare, unseen = np.isnan(spans), np.maximum(spans, SMALLEST)
+            unseen[rare] = _in_common(counts[rare], noise[rare], self.n_rows)
+        if self._looks_first:
+            origin, least, spans, around = self._second_look(curator, spans, *around)
+        seen = spans > least
+        # around medians a common value is about 0, and not 0: then its cell tells nothing
+        most = counts.max(axis=1)
+        own = origin == 0
+        if self.medians_first:
+            own = (most < _COMMON * self.n_rows) & (highest < _BEYOND * spans)
+        often = (most > _OFTEN * self.n_rows) & own
+        few = d < _MANY_SPANS and not self.medians_first
+        small = (most > _SURE * noise) & (often | few)
+        units = _units(spans, seen, unseen, small)
+        # beside an origin that is not exact a unit is not smaller than its error
+        units = np.where(seen, units, np.fmax(units, spans))
+        columns = StandardColumns(origin, units, seen, self.is_sparse)
+        if not self.with_tails:
+            return columns
+        return replace(columns, tail=_tails(*around, self.n_rows, spans) / units)
+
+    def _spreads_of(self, curator, targets, found, lowest, highest, counts, noise):
+        """Search spreads, from what was seen in cells.
+
+        Parameters
+        ----------
+        curator, targets : Curator, tuple of TargetDistance
+            Whose spread is searched beside that of the rows.
+        found, lowest, highest, counts, noise : ndarray
+            Scales in cells of these, and then of columns or of the rows, and the shortest and
+            longest they may be; the counts, and their deviations.
+
+        Returns
+        -------
+        found, lowest : ndarray of shape (k,), ndarray of shape (k,)
+            Spreads, and the shortest that cells say.
+        absent : bool
+            Whether many rows seem to be null.
+        """
+        # in the order of the cells: targets first
+        magnitudes, d = (*targets, *(RowNorm(),) * self.with_radius), self.n_columns
+        k = len(magnitudes)
+        paid = self._paid_search(curator, magnitudes, k, _STEPS[2], self._often)
+        seen = counts[:k]
+        if d and self.with_radius:
+            # CSR rows have from one to d entries
+            usual = _cells_between(1.0 if self.is_sparse else math.sqrt(d), math.sqrt(d))
+            seen = np.vstack([counts[:-d], self.n_rows * usual])
+        prior = _prior_of_spreads(seen, noise[:k], self.n_rows)
+        belief = self._belief(curator, magnitudes, np.full(k, True), _SPREAD_KEY, paid, prior)
+        # between zero and other values all numbers are equally likely, and a null row counts as
+        # half a row beyond any: cells know better
+        searched = np.minimum(belief.middle, LARGEST)
+        found, lowest, highest = found[:k], lowest[:k], highest[:k]
+        beyond = searched > _BEYOND * highest
+        low, high = belief.interval()
+        above = (searched > highest) & (high > _VAGUE * low) & (not self.with_scale)
+        known = ((searched < lowest) | beyond | above) & ~np.isnan(found)
+        return np.where(known, found, searched), lowest, bool(beyond.any())
 
     def _prepaid(self, curator, query, numbers, times=1):
         """Pay for releases of a query at the price of so many numbers; with their noise."""
@@ -943,36 +976,41 @@ def plan_scales(
     falls with the square of the number of rows. The price of a draw by ranks is what makes it fail
     with a small probability, and falls as one over the number of rows.
     """
-    if delta:
-        ranks = _ranks_told(n_rows, adjacency)
-        tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+    if not delta:
+        return _plan_draws(epsilon, n_rows, adjacency, with_radius, with_scale, with_center)
+    ranks = _ranks_told(n_rows, adjacency)
+    tried = [(0, False, (_FEWEST_RANKS["rows"],) * 2, _MU_SHARE)]
+    if with_scale:
+        tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
+    if with_radius and not (is_sparse and n_columns > _MOST_STORED):
+        fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
         if with_scale:
-            tried = [(0, False, _TARGETS_ALONE, _MOST_WITH_TARGETS[1])]
-        if with_radius and not (is_sparse and n_columns > _MOST_STORED):
-            fewest, most = _FEWEST_RANKS["columns"], _MU_SHARE
-            if with_scale:
-                # a unit of targets is for nothing if it cannot be trusted
-                often = 1 if is_sparse else _often(n_columns)
-                fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(often))
-                most = _MOST_WITH_TARGETS[0]
-            tried.insert(0, (n_columns, False, (fewest,) * 2, most))
-        if medians_first:
-            tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
-        for columns, first, (wanted, fewest), largest in tried:
-            asked = with_radius, with_scale, with_center, columns, first
-            plan = SearchedScales(n_rows, *asked, 1.0, is_sparse)
-            if not plan.n_releases:
-                continue
-            usual, most = (
-                ranks * math.sqrt(part) * gdp_mu(epsilon, delta) / plan.mu
-                for part in (_MU_SHARE, largest)
-            )
-            if most >= fewest:
-                found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
-                if columns and not first:
-                    found = max(found, min(math.sqrt(_RARE_SHARE) * usual, _RARE_RANKS))
-                return replace(plan, unit=found / ranks)
-        return SearchedScales(n_rows)
+            # a unit of targets is for nothing if it cannot be trusted
+            often = 1 if is_sparse else _often(n_columns)
+            fewest = max(fewest, _FEWEST_RANKS["targets"] / math.sqrt(often))
+            most = _MOST_WITH_TARGETS[0]
+        tried.insert(0, (n_columns, False, (fewest,) * 2, most))
+    if medians_first:
+        tried.insert(0, (n_columns, True, (_FEWEST_RANKS["medians"],) * 2, _MU_SHARE))
+    for columns, first, (wanted, fewest), largest in tried:
+        asked = with_radius, with_scale, with_center, columns, first
+        plan = SearchedScales(n_rows, *asked, 1.0, is_sparse)
+        if not plan.n_releases:
+            continue
+        usual, most = (
+            ranks * math.sqrt(part) * gdp_mu(epsilon, delta) / plan.mu
+            for part in (_MU_SHARE, largest)
+        )
+        if most >= fewest:
+            found = min(max(usual, min(wanted, most)), _AIMED_RANKS)
+            if columns and not first:
+                found = max(found, min(math.sqrt(_RARE_SHARE) * usual, _RARE_RANKS))
+            return replace(plan, unit=found / ranks)
+    return SearchedScales(n_rows)
+
+
+def _plan_draws(epsilon, n_rows, adjacency, with_radius, with_scale, with_center):
+    """Plan draws by ranks, as exact as a part of epsilon allows."""
     center = with_scale and with_center
     half = 1.0 if adjacency == "zero-out" else 2.0
     for ranks in _RANKS:

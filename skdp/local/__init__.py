@@ -13,8 +13,11 @@ from skdp.local._privatizers import PrivUnitPrivatizer, ScalarPrivatizer
 from skdp.local.randomisers.ball import best_ball_randomiser, best_product
 from skdp.local.randomisers.cube import optimal_privunit_cube
 from skdp.local.randomisers.grid import relative_levels, scalar_grid, uniform_levels
-from skdp.local.randomisers.privunit import optimal_privunit, paper_privunit
-from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.privunit import (
+    optimal_privunit,
+    optimal_privunit_gaussian,
+    paper_privunit,
+)
 from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.privacy.laws.local_reports import shuffled_epsilon
 

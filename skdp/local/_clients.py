@@ -38,8 +38,7 @@ from skdp.local.randomisers.ball import Flip, Lift, Product
 from skdp.local.randomisers.base import Randomiser
 from skdp.local.randomisers.cube import PrivUnitCube
 from skdp.local.randomisers.grid import EntrywiseGrid, ScalarGrid
-from skdp.local.randomisers.privunit import PrivUnit
-from skdp.local.randomisers.privunit_gaussian import PrivUnitG
+from skdp.local.randomisers.privunit import PrivUnit, PrivUnitG
 from skdp.local.randomisers.projunit import ProjUnit
 from skdp.local.randomisers.report import LocalReports
 from skdp.local.randomisers.subsets import CategorySubsets

@@ -36,8 +36,7 @@ from skdp.local.randomisers.grid import (
     scalar_grid,
     uniform_levels,
 )
-from skdp.local.randomisers.privunit import optimal_privunit
-from skdp.local.randomisers.privunit_gaussian import optimal_privunit_gaussian
+from skdp.local.randomisers.privunit import optimal_privunit, optimal_privunit_gaussian
 from skdp.local.randomisers.projunit import projunit, smallest_projunit
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.books.ledger import Ledger

@@ -22,9 +22,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammainccinv
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._quantiles import ThresholdPlan, plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, ball_constraint, check_radius
 from skdp._rows.linear import ball_rows

@@ -9,12 +9,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counts_of,
+    hidden_count,
+    largest_weight,
+)
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import bounds_of
-from skdp._rows.streams import whole_columns
+from skdp._rows.streams import FOR_TABLES, whole_columns
 from skdp._sklearn import (
     SCALE_OR_NONE,
     SHARED_CONSTRAINTS,
@@ -208,6 +214,25 @@ def _check_bins(bins):
     return edges.astype(np.float64)
 
 
+def _say_of_lists(doubts, empty, unit):
+    """Take note of features whose categories next to no row has, by released counts."""
+    if len(empty):
+        doubts.noise(
+            f"almost no {unit} is in any category of feature(s) {doubts.named(empty)}, by the "
+            "released counts. Compare categories with the values."
+        )
+
+
+def _say_of_ends(doubts, ends):
+    """Take note of features with next to all values at one end of their bins."""
+    if len(ends):
+        doubts.noise(
+            "next to all rows are in the first or the last cell of feature(s) "
+            f"{doubts.named(ends)}, by the released counts, which holds what lies beyond the "
+            "edges, too: compare the edges with the units of the values."
+        )
+
+
 class DPHistogram(PlanMixin, BaseEstimator):
     """Differentially private histogram of every feature, or counts of categories.
 
@@ -393,11 +418,11 @@ class DPHistogram(PlanMixin, BaseEstimator):
         try:
             X = validate_private_data(self, X, **options)
         except (TypeError, ValueError) as error:
-            numeric, found, _ = str(error).partition(". A table in memory")
-            if options or not found or "must be numeric" not in numeric:
+            text = str(error)
+            if options or not ("must be numeric" in text and FOR_TABLES in text):
                 raise
             remedy = "For text give categories, the public values of every feature."
-            raise type(error)(f"{numeric}. {remedy}") from None
+            raise type(error)(text.replace(FOR_TABLES, remedy)) from None
         # 3. plan, from public facts
         n_features, doubts = X.shape[1], Doubts(self)
         edges, categories, ranges = None, None, None
@@ -448,19 +473,10 @@ class DPHistogram(PlanMixin, BaseEstimator):
             counts = curator.release(CellCounts(tuple(sizes)), LaplaceMechanism(left))
             noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
             parts = np.split(counts, np.cumsum(sizes)[:-1])
-            empty = empty_lists(parts, noise, n_rows) if categories else ()
-            if len(empty):
-                doubts.noise(
-                    f"almost no {unit} is in any category of feature(s) {doubts.named(empty)}, by "
-                    "the released counts. Compare categories with the values."
-                )
-            ends = at_one_end(parts, noise, n_rows) if edges and ranges is None else ()
-            if len(ends):
-                doubts.noise(
-                    "next to all rows are in the first or the last cell of feature(s) "
-                    f"{doubts.named(ends)}, by the released counts, which holds what lies beyond "
-                    "the edges, too: compare the edges with the units of the values."
-                )
+            if categories:
+                _say_of_lists(doubts, empty_lists(parts, noise, n_rows), unit)
+            elif ranges is None:
+                _say_of_ends(doubts, at_one_end(parts, noise, n_rows))
         # 6. attributes: what was released, and what is public
         heaviest = largest_weight(self) or 1.0
         self.counts_ = [heaviest * own for own in parts]

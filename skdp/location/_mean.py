@@ -9,9 +9,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius
 from skdp._rows.linear import ball_rows
 from skdp._rows.streams import whole_columns

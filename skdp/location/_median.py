@@ -19,9 +19,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._log_concave import sample_piecewise_exponential, sample_tangent_box
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, sum_over
 from skdp._rows.columns import PointRows

@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import L2Ball, check_radius

@@ -16,9 +16,8 @@ from typing import Self
 
 import numpy as np
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import PARTS, check_groups, count_rows, counts_of, hidden_count
 from skdp._gate import Doubts, open_gate
-from skdp._groups import PARTS, check_groups
 from skdp._quantiles import (
     COARSEST,
     GRID_CELLS,

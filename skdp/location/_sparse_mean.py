@@ -14,9 +14,8 @@ from typing import Literal, Self
 import numpy as np
 from scipy import sparse
 
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count, largest_weight
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_radius
 from skdp._sklearn import (
     SCALE_OR_NONE,

@@ -20,9 +20,15 @@ from scipy.special import expit, log_expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import CellCounts, count_rows, counted_first, counts_of, hidden_count
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counted_first,
+    counts_of,
+    hidden_count,
+)
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._sklearn import resolve_classes
 from skdp._typing import Estimator, MatrixLike, VectorLike
 from skdp.location._clipped_mean import BoxRows

@@ -15,9 +15,15 @@ from typing import Any, Self, TypedDict, Unpack
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._counted import CellCounts, count_rows, counted_first, counts_of, hidden_count
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counted_first,
+    counts_of,
+    hidden_count,
+)
 from skdp._gate import open_gate
-from skdp._groups import check_groups
 from skdp._rows.base import Box
 from skdp._sklearn import SHARED_CONSTRAINTS, as_labels, coded, was_fitted_to
 from skdp._typing import Adjacency, Budget, Estimator, MatrixLike, Seed, VectorLike
@@ -27,8 +33,7 @@ from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.texts import a_kind
-from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon, level_of_caller
 from skdp.privacy.kernel.samplers import noise_identity
 from skdp.privacy.laws.additive import GaussianMechanism, LaplaceMechanism
 from skdp.privacy.laws.calibration import gdp_mu, mu_of_all

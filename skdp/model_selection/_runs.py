@@ -21,9 +21,8 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._counted import in_parts
+from skdp._counted import in_parts, shares
 from skdp._gate import overheard
-from skdp._groups import shares
 from skdp._sklearn import is_sparse, resolve_classes, take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore

@@ -17,10 +17,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdp._counted import hidden_count, in_parts, units_of_weight
+from skdp._counted import check_groups, hidden_count, in_parts, resolve_groups, units_of_weight
 from skdp._export import TwinMixin, to_sklearn
 from skdp._gate import Doubts
-from skdp._groups import check_groups, resolve_groups
 from skdp._plan import PlanMixin
 from skdp._rows.streams import as_stored
 from skdp._sklearn import (

@@ -25,8 +25,8 @@ from scipy.linalg import eigh, pinvh
 from sklearn.covariance import log_likelihood
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._counted import check_groups
 from skdp._export import empirical_covariance
-from skdp._groups import check_groups
 from skdp._rows.base import Box, L2Ball, bounds_of, check_radius, leaves_out_zeros
 from skdp._rows.linear import EveryRow, ball_rows
 from skdp._sklearn import (

@@ -28,9 +28,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import largest_weight
+from skdp._counted import check_groups, largest_weight
 from skdp._export import linear_regression
-from skdp._groups import check_groups
 from skdp._rows.base import empty_rows, leaves_out_zeros, row_norms, tame
 from skdp._rows.linear import LinearChunk, StandardColumns, regression_rows, usable_norms
 from skdp._rows.streams import is_streamed
@@ -66,8 +65,7 @@ from skdp.moments._products import (
     plan_units,
 )
 from skdp.privacy.books.texts import some_of
-from skdp.privacy.kernel.accounting import check_delta, check_epsilon
-from skdp.privacy.kernel.errors import level_of_caller
+from skdp.privacy.kernel.accounting import check_delta, check_epsilon, level_of_caller
 from skdp.privacy.laws.calibration import gdp_mu
 from skdp.solvers.preconditioned import spectrum_without_noise, variances_without_noise
 
@@ -79,9 +77,11 @@ _NEXT_TO_NONE = 1e-3
 _GRANTED, _MEAN, _NO_NOISE = 0.4, 0.3, 10.0
 # products of standardised columns, times the root of their number
 _RELATED = 0.8
+# deviations of noise by which coefficients find directions of low variance
+_LOW = 0.5
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
 # along rows that were cut a great deal
-_AWAY = 8.0
+_AWAY = 4.0
 # and to so many if a look says that this is nearer to the targets; a row counts by its squared
 # residual, up to that of so many usual sizes of a target
 _NEAR, _LARGE = 1.0, 3.0
@@ -261,6 +261,13 @@ class NormalEquations:
         proportion to ``1 / sqrt(x)``, so that ``x t`` adds up to r V: between coefficients that are
         alike, and directions that explain alike. Then q has the variance ``x^2 t + v``, which tells
         how likely r is, and the mean of b is ``x t q / (x^2 t + v)``. That is its mean over r.
+
+        Of the matrix noise hides all but the largest eigenvalues, up to ``s sqrt(2 d)``, and what
+        is hidden counts as alike. Coefficients may lie along a direction that has far more, and
+        are too long then. Along one direction the noise of the matrix is s only: if what was
+        released along the coefficients is more, the matrix is given that, and half a deviation, as
+        coefficients are larger where noise made it less. Then b is worked out again, for the same
+        r.
         """
         d, noise = self.n_features, self.noise
         usual = min(1.0, 1.0 / squares.sum())
@@ -281,16 +288,34 @@ class NormalEquations:
         # noise of one product, and what is left of it in the matrix
         one = noise**2 / 2
         left = one / (1 + one * d / (_RELATED * level) ** 2)
-        found, penalty = vectors.T @ inner[:d, d:], np.empty(len(squares) - d)
-        for j, product in enumerate(found.T):
-            variance = _tempered(inner[d + j, d + j], noise, squares[d + j])
+        targets = [_tempered(inner[j, j], noise, squares[j]) for j in range(d, len(squares))]
+
+        def along(product, variance):
+            """Return products in the directions, of the parts of the variance signal, and all."""
             explained = (_EXPLAINED * variance)[:, None]
             rest = (variance - explained) / self.n_rows
             signal = explained * values**1.5 / np.sqrt(values).sum()
             total = signal + one + left * d * explained / values.sum() + rest * values
-            likely = np.log(total).sum(axis=1) + (product**2 / total).sum(axis=1)
+            return vectors.T @ product, signal, total
+
+        made, parts = (vectors * values) @ vectors.T, []
+        for product, variance in zip(inner[:d, d:].T, targets, strict=True):
+            own, signal, total = along(product, variance)
+            likely = np.log(total).sum(axis=1) + (own**2 / total).sum(axis=1)
             likely = np.exp((likely.min() - likely) / 2) * _EXPLAINED_PRIOR
-            own = likely @ (signal / total) / likely.sum() / values * product
+            parts.append(likely / likely.sum())
+            # most directions have too little variance to be told from noise, but not these
+            found = vectors @ (parts[-1] @ (signal / total) / values * own)
+            found /= max(float(np.linalg.norm(found)), 1e-200)
+            more = found @ (matrix - made) @ found
+            if more > 0:
+                made += (more + _LOW * noise) * np.multiply.outer(found, found)
+        values, vectors = np.linalg.eigh(made)
+        values = np.maximum(values, 0.01 * level)
+        found, penalty = np.empty((d, len(targets))), np.empty(len(targets))
+        for j, (product, variance) in enumerate(zip(inner[:d, d:].T, targets, strict=True)):
+            product, signal, total = along(product, variance)
+            own = parts[j] @ (signal / total) / values * product
             pull = own @ (product - values * own)
             penalty[j] = max(pull, 0.0) / max(float(own @ own), 1e-200)
             found[:, j] = own
@@ -971,7 +996,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`;
-            and those further than eight lengths of a row in `fit`, or one where that was nearer to
+            and those further than four lengths of a row in `fit`, or one where that was nearer to
             the targets.
         std : ndarray of the shape of `predicted`
             Only with `return_std`: root of the squares of `residual_std_` and of the deviation of

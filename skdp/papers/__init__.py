@@ -8,9 +8,8 @@ chooses one. :ref:`solvers` has the figures.
 
 from skdp.papers.accelerated_one_pass import AcceleratedOnePass
 from skdp.papers.bias_reduced import BiasReduced
+from skdp.papers.exponential import FiniteNet, GridWalkSteps, grid_walk_steps
 from skdp.papers.feature_preprocessing import FeaturePreprocessing
-from skdp.papers.finite_net import FiniteNet
-from skdp.papers.grid_walk import GridWalkSteps, grid_walk_steps
 from skdp.papers.localized import Localized
 from skdp.papers.one_pass import OnePass
 

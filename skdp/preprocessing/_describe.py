@@ -17,9 +17,15 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from skdp._counted import CellCounts, count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import (
+    CellCounts,
+    check_groups,
+    count_rows,
+    counts_of,
+    hidden_count,
+    largest_weight,
+)
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._quantiles import COARSEST, Ladder, LadderRows, RankRows, finest_ladder
 from skdp._rows.base import Box
 from skdp._rows.columns import FeatureRows
@@ -323,14 +329,7 @@ class TableSummary(BaseEstimator):
                 curator.map_rows(partial(_as_cells, nullable=nullable))
                 counts = curator.release(CellCounts(sizes), LaplaceMechanism(prices["cells"]))
                 noise = math.sqrt(2) * curator.ledger.releases[-1].noise.scale
-                parts = np.split(counts, np.cumsum(sizes)[:-1])[: len(listed)]
-                empty = empty_lists(parts, noise, n_rows)
-                if empty:
-                    doubts.noise(
-                        f"almost no {unit} has one of the categories of the column(s) "
-                        f"{_names(listed, empty)}, by the released counts. Compare them with the "
-                        "values."
-                    )
+                _say_of_cells(doubts, counts, sizes, noise, listed, (n_rows, unit))
             present = np.full(len(numbers), float(n_rows))
             if nullable:
                 present[nullable] = np.clip(counts[len(counts) - len(nullable) :], 1.0, n_rows)
@@ -354,27 +353,14 @@ class TableSummary(BaseEstimator):
             for draw in draws:
                 if not draw.taus:
                     continue
-                chosen, shape = list(draw.chosen), (n_rows, len(draw.chosen))
-                grid = draw.ladder or _public_ends([numbers[k][1] for k in chosen])
-                curator.map_rows(partial(_as_ranks, grid=grid, chosen=chosen))
+                chosen = list(draw.chosen)
                 price = prices["quantiles"] * len(chosen)
-                found, _ = planned(draw.taus).run(curator, grid, price, shape)
-                own = [numbers[k] for k in chosen]
-                say_of_grid(doubts, found, grid, partial(_names, own))
-                whole = np.array([numbers[k][1].whole for k in chosen])
-                found = _as_whole(found, whole, grid)
+                found, spread[:, chosen] = _run_draw(
+                    curator, draw, planned(draw.taus), numbers, price, n_rows, doubts
+                )
                 for tau, row in zip(draw.taus, found, strict=True):
                     if tau in taus:
                         quantiles[taus.index(tau), chosen] = row
-                spread[:, chosen] = _spread_of(draw, found, whole)
-                flat = [k for k, one in zip(chosen, found[0] == found[-1], strict=True) if one]
-                if draw.enough and flat:
-                    doubts.noise(
-                        f"{draw.level:.0%} or more of the values of the column(s) "
-                        f"{_names(numbers, flat)} are equal, or nearly so. Others are clipped to "
-                        "that value, or close to it, before mean and deviation are computed. Give "
-                        "public bounds."
-                    )
             if described:
                 law = LaplaceMechanism(prices["moments"] * len(described))
                 kept = [numbers[k][1] for k in described]
@@ -726,6 +712,48 @@ def _say_of_draw(doubts, draw, taus, numbers, facts):
         f"{_names(numbers, draw.chosen)} without bounds. Give public bounds, use "
         f"{draw.enough} {unit}s or a larger epsilon, or describe fewer columns."
     )
+
+
+def _say_of_cells(doubts, counts, sizes, noise, listed, facts):
+    """Take note of categories that next to no row has, by released counts."""
+    n_rows, unit = facts
+    parts = np.split(counts, np.cumsum(sizes)[:-1])[: len(listed)]
+    empty = empty_lists(parts, noise, n_rows)
+    if empty:
+        doubts.noise(
+            f"almost no {unit} has one of the categories of the column(s) "
+            f"{_names(listed, empty)}, by the released counts. Compare them with the values."
+        )
+
+
+def _run_draw(curator, draw, plan, numbers, price, n_rows, doubts):
+    """Draw quantiles of some columns; return them, and what `_spread_of` has of them.
+
+    Parameters
+    ----------
+    curator, draw, plan : Curator, Drawn, object
+        Holds the rows; which columns; and how their quantiles are drawn.
+    numbers : list of (int, Column)
+        All columns with numbers.
+    price, n_rows, doubts : float, int, Doubts
+        Epsilon of the draw; number of rows; and what takes notes, of released numbers.
+    """
+    chosen = list(draw.chosen)
+    own = [numbers[k] for k in chosen]
+    grid = draw.ladder or _public_ends([column for _, column in own])
+    curator.map_rows(partial(_as_ranks, grid=grid, chosen=chosen))
+    found, _ = plan.run(curator, grid, price, (n_rows, len(chosen)))
+    say_of_grid(doubts, found, grid, partial(_names, own))
+    whole = np.array([column.whole for _, column in own])
+    found = _as_whole(found, whole, grid)
+    flat = [k for k, one in zip(chosen, found[0] == found[-1], strict=True) if one]
+    if draw.enough and flat:
+        doubts.noise(
+            f"{draw.level:.0%} or more of the values of the column(s) {_names(numbers, flat)} are "
+            "equal, or nearly so. Others are clipped to that value, or close to it, before mean "
+            "and deviation are computed. Give public bounds."
+        )
+    return found, _spread_of(draw, found, whole)
 
 
 def _names(numbers, chosen):

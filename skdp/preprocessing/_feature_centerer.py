@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._export import standard_scaler
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._quantiles import plan_threshold
 from skdp._rows.base import RADIUS_RANGE, L2Ball, check_radius

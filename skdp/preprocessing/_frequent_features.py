@@ -20,10 +20,9 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count, largest_weight
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count, largest_weight
 from skdp._export import TwinMixin, selector
 from skdp._gate import open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import L2Ball, sum_over
 from skdp._rows.streams import RowStream, first_rows

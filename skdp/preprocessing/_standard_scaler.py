@@ -17,10 +17,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._bisection import MANTISSA_BITS, FloatKey, SideSum, bisect_quantile, shortest
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._export import standard_scaler
 from skdp._gate import Doubts, are_few, open_gate
-from skdp._groups import check_groups
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows

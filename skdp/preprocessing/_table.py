@@ -25,10 +25,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import murmurhash3_32
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._counted import count_rows, counts_of, hidden_count
+from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._export import TwinMixin, table_columns
 from skdp._gate import Doubts, open_gate
-from skdp._groups import check_groups
 from skdp._rows.base import L2Ball, check_bounds, check_radius, row_norms
 from skdp._rows.columns import FeatureRows
 from skdp._rows.streams import is_table, name_of_type, types_in

@@ -17,8 +17,7 @@ from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
 from skdp._losses.regression import PowerLoss, QuarticLoss
-from skdp._minimize.objective import objective_bounds
-from skdp._minimize.queries import l1_shift
+from skdp._minimize.queries import l1_shift, objective_bounds
 from skdp._minimize.smooth import reachable_tolerance
 from skdp._rows.streams import RowStream
 from skdp._sklearn import SCALE_OR_NONE, Interval

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from scipy import sparse, stats
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -33,7 +34,6 @@ from skdp.audit import (
 )
 from skdp.audit._attack import epsilon_bound, mu_bound
 from skdp.audit._one_run import one_run_epsilon, one_run_p_value
-from skdp.audit._pairs import check_neighbours
 from skdp.privacy import gdp_delta
 from tests.audit import _broken as broken
 
@@ -553,6 +553,17 @@ def test_the_bound_of_one_run_is_the_binomial_tail():
 # Adversarial pairs are neighbours, finite, and keep what is public.
 
 
+class Reached(BaseException):
+    """A fit was reached: the pair is one of neighbours."""
+
+
+class Stopped(BaseEstimator):
+    """Raises when it is fitted."""
+
+    def fit(self, X, y):
+        raise Reached
+
+
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("classes", [(0, 1), ("a", "bc"), (False, True), (2, 5, 7)])
 def test_pairs_differ_in_one_row_and_keep_the_label_set(adjacency, classes):
@@ -560,7 +571,8 @@ def test_pairs_differ_in_one_row_and_keep_the_label_set(adjacency, classes):
     pairs = adversarial_pairs(model, adjacency=adjacency)
     assert len({pair.name for pair in pairs}) == len(pairs) > 8
     for pair in pairs:
-        check_neighbours(pair.first, pair.second, adjacency)
+        with pytest.raises(Reached):
+            audit_privacy(Stopped(), pair.first, neighbour=pair.second, adjacency=adjacency)
         assert all(np.isfinite(side[0]).all() for side in (pair.first, pair.second))
         if adjacency == "zero-out":
             changed = np.flatnonzero(pair.first[1] != pair.second[1])

@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 
 from skdp.local import optimal_privunit, projunit
-from skdp.local.randomisers import ball, cube, grid, privunit_gaussian
+from skdp.local.randomisers import ball, cube, grid, privunit
 from skdp.privacy import ExponentialMechanism, GaussianMechanism, Law, Sensitivity
 from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from skdp.privacy.laws.measures import Trial, measure
 from tests.audit.test_trace import sound
 
-GAUSSIAN = privunit_gaussian.optimal_privunit_gaussian
+GAUSSIAN = privunit.optimal_privunit_gaussian
 RANDOMISERS = {
     "a cap": optimal_privunit(2.0, 3),
     "a normal cap": GAUSSIAN(2.0, 3),

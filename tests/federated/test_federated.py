@@ -18,9 +18,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from skdp import BoundedScaler, FederatedDPLogisticRegression, privacy_spent
-from skdp._groups import resolve_groups
-from skdp._losses.classification import LogisticLoss, SoftmaxLoss
+from skdp import (
+    BoundedScaler,
+    DPHistogram,
+    DPLogisticRegression,
+    FederatedDPLogisticRegression,
+    privacy_spent,
+)
 from skdp._rows.base import L2Ball
 from skdp.exceptions import BudgetError, PrivacyWarning, SimulationWarning
 from skdp.federated import FederatedAveraging, GradientSteps, Population, ProximalPoint, _averaging
@@ -33,6 +37,7 @@ from skdp.privacy.laws.loss_distributions import _sampled_epsilon
 from tests import _audit
 from tests import _audit_batches as batches
 from tests._neighbours import ADJACENCIES, with_duplicates
+from tests._solvers import fitted_loss
 from tests.test_common import training_check_data
 
 # Clients for the tests: sizes from one row to many, and neighbours that differ in one.
@@ -53,7 +58,7 @@ def clients(sizes, n_features=3, n_classes=2, seed=0):
 
 def loss_of(n_classes):
     """Return the loss for a number of classes."""
-    return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
+    return fitted_loss(DPLogisticRegression, n_classes)
 
 
 def admitted(X, y, groups, n_clients, n_classes=2, intercept=0.3, n_threads=1):
@@ -402,8 +407,10 @@ def test_missing_text_of_pandas_is_refused():
     pd = pytest.importorskip("pandas")
     groups = pd.Series([pd.NA, *("ab" * 10)], dtype="string")
     with pytest.raises(ValueError, match="missing identifiers"):
-        resolve_groups(groups, np.zeros((21, 1)))
-    assert resolve_groups(groups[1:], np.zeros((20, 1)))[0] == (2, "group")
+        model().fit(np.zeros((21, 1)), np.arange(21) % 2, groups)
+    counted = DPHistogram(1e6, bins=1, bounds=(0, 1)).fit(np.zeros((20, 1)), groups=groups[1:])
+    assert counted.counts_[0] == pytest.approx(2, abs=0.1)
+    assert counted.ledger_.unit == "group"
 
 
 @pytest.mark.parametrize(
@@ -545,13 +552,6 @@ def test_groups_are_routed():
         assert pipeline[-1].n_clients_ == 160
         unasked = make_pipeline(BoundedScaler(bounds=(-5.0, 5.0)), model())
         assert unasked.fit(X, y, groups=groups)[-1].n_clients_ == 160
-
-
-def test_the_number_of_clients_comes_first():
-    (n_clients, _), codes = resolve_groups(["b", "a", "b"], np.zeros((3, 1)), ordered=True)
-    assert n_clients == 2
-    assert codes.tolist() == [1, 0, 1]
-    assert resolve_groups(None, np.zeros((3, 1))) == ((3, "row"), None)
 
 
 def test_fits_are_reproducible_with_a_seed_only():

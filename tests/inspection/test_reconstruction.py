@@ -20,7 +20,6 @@ from skdp.inspection import (
     reconstruction_risk,
 )
 from skdp.inspection._dictionary_risk import best_prediction, joint_probabilities, log_chernoff
-from skdp.inspection._reconstruction import show
 from skdp.local import PrivUnitPrivatizer, optimal_privunit
 from skdp.local.randomisers.caps import cap_cosine
 
@@ -216,10 +215,10 @@ def test_bad_success(success):
 
 
 def test_tiny_probabilities_are_shown():
-    assert show(-math.inf) == "0"
-    assert show(0.0) == "1"
-    assert show(-1e6) == "3.3e-434295"
-    assert show(math.log(9.99e-7)) == "1.0e-06"
+    logs = -math.inf, 0.0, -1e6, math.log(9.99e-7)
+    risk = ReconstructionRisk(1.0, 2, 2, 0.0, (0.5,) * 4, *(logs,) * 4)
+    shown = [line.split()[1:] for line in str(risk).splitlines()[-4:]]
+    assert shown == [[text] * 4 for text in ("0", "1", "3.3e-434295", "1.0e-06")]
 
 
 def test_table_and_picture():

@@ -33,10 +33,8 @@ from skdp import (
     papers,
     solvers,
 )
-from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.exceptions import NoisyEstimateWarning
 from skdp.io import stream_arrays, stream_chunks
-from skdp.linear_model import _classifiers
 from skdp.papers import bias_reduced
 from skdp.papers.feature_preprocessing import Centering
 from skdp.privacy import gdp_mu
@@ -45,7 +43,18 @@ from skdp.solvers.base import MARGIN_NOISE, Fit, default_ridge, margin_noise, ri
 from tests import _audit
 from tests._chunks import shorten_chunks
 from tests._neighbours import ADJACENCIES, as_layout, worst_pairs
-from tests._solvers import KINDS, PAIRS, linear_model, problem_of, solver_of
+from tests._solvers import (
+    HINGE_LOSS,
+    KINDS,
+    LOGISTIC_LOSS,
+    PAIRS,
+    SOFTMAX_LOSS,
+    fitted_loss,
+    linear_model,
+    problem_of,
+    solver_for,
+    solver_of,
+)
 
 # What DPLogisticRegression fits, apart from what it promises.
 
@@ -689,7 +698,7 @@ def test_auto_takes_nothing_from_papers(mechanism, n_features, delta):
     model = DPHingeSVM(
         8.0, delta, mechanism=mechanism, coef_bound=5.0, smoothing=0.5, data_norm=1.0
     )
-    chosen = _classifiers.chosen_solver(model, None, problem_of(model, 60, n_features, 2))
+    chosen = solver_for(model, problem_of(model, 60, n_features, 2))
     assert type(chosen).__module__.startswith("skdp.solvers.")
 
 
@@ -698,7 +707,7 @@ def test_second_moments_are_for_signal_that_pays_for_them(estimator):
     def word(n_rows, n_features=30, model=None):
         model = model or estimator(classes=(0, 1), data_norm=1.0)
         problem = problem_of(model, n_rows, n_features, 2)
-        return _classifiers.chosen_solver(model, None, problem).word
+        return solver_for(model, problem).word
 
     assert word(20_000) == word(2000) == "preconditioned"
     assert word(100) == ("accelerated" if estimator is DPLogisticRegression else "gd")
@@ -801,13 +810,13 @@ def test_the_penalty_is_found_for_any_budget(estimator, sparsity, epsilon):
 @pytest.mark.parametrize(
     ("loss", "sigma", "short"),
     [
-        (LogisticLoss(), 0.3, 0.0),
-        (LogisticLoss(1.0, 0.1), 0.05, 0.0),
-        (LogisticLoss(1.0, 0.1), 3.0, 0.0),
-        (HingeLoss(), 0.3, 0.0),
-        (SoftmaxLoss(3), 0.3, 0.0),
-        (HingeLoss(), 0.3, 1.0),
-        (LogisticLoss(), 0.3, 2.0),
+        (LOGISTIC_LOSS, 0.3, 0.0),
+        (HINGE_LOSS.smoothed(0.1), 0.05, 0.0),
+        (HINGE_LOSS.smoothed(0.1), 3.0, 0.0),
+        (HINGE_LOSS, 0.3, 0.0),
+        (SOFTMAX_LOSS, 0.3, 0.0),
+        (HINGE_LOSS, 0.3, 1.0),
+        (LOGISTIC_LOSS, 0.3, 2.0),
     ],
     ids=str,
 )
@@ -833,7 +842,7 @@ def test_what_noise_costs_is_free_of_the_dimension(loss, sigma, short):
 
 
 def test_several_kinked_classes_cost_what_the_largest_noise_does():
-    loss, rng = HingeLoss(6), np.random.default_rng(0)
+    loss, rng = fitted_loss(DPHingeSVM, 6), np.random.default_rng(0)
     # all classes tie at the margin
     z = np.zeros((1, 6))
     z[0, 0] = 1.0

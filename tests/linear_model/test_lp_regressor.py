@@ -33,7 +33,6 @@ from skdp._bisection import (
     scales_in_cells,
 )
 from skdp._losses.clipped import ClippedLoss
-from skdp._losses.regression import SquaredLoss
 from skdp._quantiles import MagnitudeThreshold, TargetMedian, candidates, rate
 from skdp._rows.linear import StandardColumns, regression_rows, unit_rows
 from skdp.audit import trace_privacy
@@ -57,7 +56,7 @@ from tests._neighbours import (
     neighbours,
     on_examples,
 )
-from tests._solvers import linear_model, solver_of
+from tests._solvers import SQUARED_LOSS, linear_model, solver_of
 
 # What private regression computes: near the truth, in any units, at the stated price.
 
@@ -468,8 +467,9 @@ def test_moments_make_the_clip_that_theory_asks_for():
         solver=solvers.Output(minimizer="newton"),
     )
     model.n_features_in_ = 3
-    scales, *_, problem = model._prepared(1000, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None, scales), None)
+    first = model._prepared(1000, 3, None)
+    problem = first.problem
+    plan = model._planned(problem, model.solver, model._units(None, first.scales), None)
     # a gradient of squares is a row times a residual
     clip = 12.0 / 2.0 / 3.0 * problem.signal**0.25
     assert plan.problem.loss.clip == pytest.approx(clip)
@@ -481,8 +481,8 @@ def test_the_loss_of_a_plan_is_clipped():
     # what sensitivities are stated from is the loss that is minimised
     model = DPLpRegressor(solver=solvers.Output(minimizer="newton"), clipping_norm=0.3)
     model.n_features_in_ = 3
-    scales, *_, problem = model._prepared(50, 3, None)
-    plan = model._planned(problem, model.solver, model._units(None, scales), None)
+    first = model._prepared(50, 3, None)
+    plan = model._planned(first.problem, model.solver, model._units(None, first.scales), None)
     assert isinstance(plan.problem.loss, ClippedLoss)
     assert plan.problem.gradient_sensitivity == pytest.approx(2 * 0.3)
 
@@ -778,7 +778,7 @@ MAGNITUDE_NAN = float("nan")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
 #: what a row counts is a multiple of one over that
 PARTS = 2**20
-MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SquaredLoss())]
+MAGNITUDES = [RowNorm(), TargetDistance(), TargetDistance(0.3), GradientNorm(SQUARED_LOSS)]
 every_magnitude = pytest.mark.parametrize("magnitude", MAGNITUDES, ids=lambda m: type(m).__name__)
 TARGETS = [0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e-310, 7.0]
 

@@ -6,6 +6,7 @@ import importlib
 import itertools
 import warnings
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -25,11 +26,9 @@ from skdp import (
     LocalDPPCA,
     PrivUnitPrivatizer,
 )
-from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.linear import regression_rows
 from skdp.exceptions import BudgetError, NoisyEstimateWarning, SeededNoiseWarning
 from skdp.local import BallRandomiser, _linear_regression, _logistic, _moments
-from skdp.local._ball_randomiser import MAGNITUDES, PARAMETERS
 from skdp.local._linear_regression import JointVectors
 from skdp.local._logistic import CurvatureVectors, GradientVectors, plan_logistic_reports
 from skdp.local._moments import MomentSums, noise_level
@@ -42,6 +41,7 @@ from skdp.privacy.kernel.samplers import SeededBits, make_bits
 from skdp.privacy.laws.exponential import Variates
 from tests import _audit
 from tests._neighbours import rows_in_ball
+from tests._solvers import LOGISTIC_LOSS, SOFTMAX_LOSS
 
 # Means of reports: expectation, error, intervals.
 
@@ -643,7 +643,7 @@ def fitted(X, y, seed=0, **given):
         return LocalDPLogisticRegression(random_state=seed, **given).fit(X, y)
 
 
-@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(3)], ids=["binary", "softmax"])
+@pytest.mark.parametrize("loss", [LOGISTIC_LOSS, SOFTMAX_LOSS], ids=["binary", "softmax"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_vectors_are_gradients_of_the_loss_and_have_norm_at_most_one(loss, layout):
     X, codes = made_up(50, n_classes=max(2, loss.n_outputs))
@@ -665,8 +665,8 @@ def test_vectors_are_gradients_of_the_loss_and_have_norm_at_most_one(loss, layou
 def test_the_bound_of_two_classes_and_of_more_is_attained():
     X = np.array([[1.0, 0.0, 0.0]])
     for loss, codes, coef in [
-        (LogisticLoss(), [0], np.array([1e3, 0, 0, 0])),
-        (SoftmaxLoss(3), [0], np.array([[0, 0, 0, 0], [1e3, 0, 0, 0], [0, 0, 0, 0.0]])),
+        (LOGISTIC_LOSS, [0], np.array([1e3, 0, 0, 0])),
+        (SOFTMAX_LOSS, [0], np.array([[0, 0, 0, 0], [1e3, 0, 0, 0], [0, 0, 0, 0.0]])),
     ]:
         (chunk,) = admitted(X, np.array(codes), loss).chunks
         vectors = GradientVectors(coef, loss, loss.lipschitz * LONGEST).vectors(chunk)
@@ -675,7 +675,7 @@ def test_the_bound_of_two_classes_and_of_more_is_attained():
 
 def test_roots_of_curvature_have_the_hessian_as_second_moment():
     X, codes = made_up(40)
-    loss, coef = LogisticLoss(), np.array([1.0, -2.0, 0.5, 0.3])
+    loss, coef = LOGISTIC_LOSS, np.array([1.0, -2.0, 0.5, 0.3])
     (chunk,) = admitted(X, codes, loss).chunks
     longest = 0.5 * LONGEST
     vectors = CurvatureVectors(coef, loss, longest).vectors(chunk)
@@ -688,15 +688,15 @@ def test_roots_of_curvature_have_the_hessian_as_second_moment():
 def test_null_rows_have_the_vector_of_zeros(kind):
     X, codes = made_up(6)
     null = np.array([True, False] * 3)
-    (chunk,) = admitted(X, codes, LogisticLoss(), null).chunks
-    vectors = kind(np.ones(4), LogisticLoss(), LONGEST).vectors(chunk)
+    (chunk,) = admitted(X, codes, LOGISTIC_LOSS, null).chunks
+    vectors = kind(np.ones(4), LOGISTIC_LOSS, LONGEST).vectors(chunk)
     assert (vectors[null] == 0).all()
     assert (vectors[~null] != 0).any(axis=1).all()
 
 
 @pytest.mark.parametrize("magnitude", ["lift", "flip", "product"])
 def test_reports_are_unbiased(magnitude):
-    n_rows, loss, coef = 30_000, LogisticLoss(), np.array([1.0, -2.0, 0.5, 0.3])
+    n_rows, loss, coef = 30_000, LOGISTIC_LOSS, np.array([1.0, -2.0, 0.5, 0.3])
     X = np.tile([[0.6, 0.0, -0.5]], (n_rows, 1))
     rows = admitted(X, np.ones(n_rows, dtype=int), loss)
     vector = GradientVectors(coef, loss, LONGEST)
@@ -752,7 +752,7 @@ def test_the_same_batch_twice_is_refused_at_the_gate(monkeypatch):
 
 def test_the_label_is_protected_like_the_rest_of_the_row():
     """Audit: no event tells two labels of a row apart by more than epsilon."""
-    n_rows, loss, epsilon = 60_000, LogisticLoss(), 1.0
+    n_rows, loss, epsilon = 60_000, LOGISTIC_LOSS, 1.0
     X = np.tile([[1.0, 0.0, 0.0]], (n_rows, 1))
     randomiser = BallRandomiser("flip").calibrate(epsilon, 4)
     query = LocalReports(GradientVectors(np.array([0.0, 0, 0, 0]), loss, 0.5 * LONGEST), randomiser)
@@ -923,7 +923,7 @@ def plan(n_rows, **given):
 
 def test_the_plan_is_made_of_public_numbers():
     made = plan(10_000)
-    assert isinstance(made.loss, LogisticLoss)
+    assert made.loss == LOGISTIC_LOSS
     assert made.sgd.batches[0][0] == 0
     assert made.sgd.batches[-1][1] == 10_000
     assert all(a[1] == b[0] for a, b in zip(made.sgd.batches, made.sgd.batches[1:], strict=False))
@@ -1004,18 +1004,18 @@ def bias(vectors, randomiser, scale):
     X, _ = made_up(N_ROWS)
     # labels that the point gets wrong have the longest gradients
     rows = admitted(
-        X, (np.column_stack([X, np.full(N_ROWS, 0.4)]) @ MUTANT_COEF < 0), LogisticLoss()
+        X, (np.column_stack([X, np.full(N_ROWS, 0.4)]) @ MUTANT_COEF < 0), LOGISTIC_LOSS
     )
     made = LocalReports(vectors, randomiser).draw(rows, None, Variates(SeededBits(5)))
     true = [
-        GradientVectors(MUTANT_COEF, LogisticLoss(), 1.0).vectors(chunk) for chunk in rows.chunks
+        GradientVectors(MUTANT_COEF, LOGISTIC_LOSS, 1.0).vectors(chunk) for chunk in rows.chunks
     ]
     errors = scale * made - np.concatenate(true)
     return np.abs(errors.mean(axis=0) / errors.std(axis=0)).max() * np.sqrt(N_ROWS)
 
 
 def gradients(longest=LONGEST):
-    return GradientVectors(MUTANT_COEF, LogisticLoss(), longest)
+    return GradientVectors(MUTANT_COEF, LOGISTIC_LOSS, longest)
 
 
 def test_reports_are_of_the_gradient():
@@ -1034,7 +1034,7 @@ def test_a_penalty_inside_of_the_report_is_seen():
             return super().vectors(chunk) + 0.1 * MUTANT_COEF
 
     randomiser = BallRandomiser().calibrate(8.0, 4)
-    assert bias(Penalised(MUTANT_COEF, LogisticLoss(), LONGEST), randomiser, LONGEST) > 10
+    assert bias(Penalised(MUTANT_COEF, LOGISTIC_LOSS, LONGEST), randomiser, LONGEST) > 10
 
 
 def test_a_price_that_is_understated_is_refused(monkeypatch):
@@ -1067,9 +1067,14 @@ def test_batches_that_overlap_or_leave_rows_out_are_refused(monkeypatch, batches
         fitted(*made_up())
 
 
+def choices_of(name):
+    """Return the words that a parameter of the choice of a randomiser takes."""
+    return get_args(get_type_hints(BallRandomiser.__init__)[name])
+
+
 @pytest.mark.covering
-@pytest.mark.parametrize("magnitude", MAGNITUDES)
-@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("magnitude", choices_of("magnitude"))
+@pytest.mark.parametrize("parameters", choices_of("parameters"))
 def test_no_choice_spends_more_than_was_asked_for(magnitude, parameters):
     for epsilon in (1e-3, 0.5, 8.0, 300.0, 1e4):
         for n_dims in (1, 2, 3, 50, 500):
@@ -1117,9 +1122,9 @@ N, D = 40, 17
 ROW_COEF = np.random.default_rng(1).normal(size=(3, D + 1))
 KINDS = {
     "rows": (RowVectors(), 0.0), "joint": (JointVectors(1.0, 1.0, 0.5), None),
-    "gradients": (GradientVectors(ROW_COEF[0], LogisticLoss(), 1.5), 1.0),
-    "softmax": (GradientVectors(ROW_COEF, SoftmaxLoss(3), 2.1), 1.0),
-    "curvature": (CurvatureVectors(ROW_COEF[0], LogisticLoss(), 1.5), 1.0),
+    "gradients": (GradientVectors(ROW_COEF[0], LOGISTIC_LOSS, 1.5), 1.0),
+    "softmax": (GradientVectors(ROW_COEF, SOFTMAX_LOSS, 2.1), 1.0),
+    "curvature": (CurvatureVectors(ROW_COEF[0], LOGISTIC_LOSS, 1.5), 1.0),
 }  # fmt: skip
 LAYOUTS = {
     "C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sparse.csr_array,

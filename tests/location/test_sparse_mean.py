@@ -16,8 +16,6 @@ from sklearn.base import clone
 from skdp import DPSparseMeanEstimator
 from skdp._recovery.shrinkage import ksupport_norm, predicted_error
 from skdp.exceptions import PrivacyWarning
-from skdp.location._sparse_mean import plan_sparse_mean
-from skdp.location._sparse_noisy import SparseMeanProblem
 from tests import _audit
 from tests.location._bags import admitted_mean, bags_of_words, blocks
 
@@ -623,8 +621,10 @@ def test_vectors_that_do_not_fit_in_memory_are_refused_by_name(mechanism):
 
 
 def test_there_is_no_such_mechanism():
-    with pytest.raises(ValueError, match="mechanism"):
-        plan_sparse_mean("median", SparseMeanProblem(3, 3, 1.0, 0.0, "zero-out", sparsity=2))
+    model = DPSparseMeanEstimator(mechanism="median", sparsity=2, data_norm=1.0)
+    unchecked = sklearn.config_context(skip_parameter_validation=True)
+    with unchecked, pytest.raises(ValueError, match="mechanism"):
+        model.fit(INPUT_X)
 
 
 @pytest.mark.full

@@ -14,7 +14,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 
 from skdp import DPGridSearchCV, DPLogisticRegression
-from skdp._losses.classification import HingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.audit import trace_privacy
 from skdp.metrics import dp_accuracy_score, make_dp_scorer
 from skdp.model_selection import RowScorer
@@ -34,6 +33,7 @@ from skdp.privacy.kernel.samplers import SeededBits
 from skdp.privacy.laws.exponential import Variates
 from skdp.solvers.exponential import loss_gradients, loss_values
 from tests._neighbours import rows_in_ball
+from tests._solvers import HINGE_LOSS, HINGES_LOSS, LOGISTIC_LOSS, SOFTMAX_LOSS
 
 # Scores that are means over rows: bounds, silence, and what is refused.
 
@@ -254,7 +254,7 @@ def test_what_is_no_number_counts_as_the_lower_bound():
 # Boosting: the price of all runs and of the choice, and the probability that it promises.
 
 
-LOSSES = [LogisticLoss(), LogisticLoss(1.0, 0.3), SoftmaxLoss(3), HingeLoss(), HingeLoss(3)]
+LOSSES = [LOGISTIC_LOSS, HINGE_LOSS.smoothed(0.3), SOFTMAX_LOSS, HINGE_LOSS, HINGES_LOSS]
 
 
 def admitted(n_rows=40, d=3, n_classes=2, seed=0, loss=LOSSES[0]):
@@ -324,7 +324,7 @@ def test_runs_and_choice_stay_within_the_budget(delta):
         random_state=0, purpose="test",
     )  # fmt: skip
     mechanism = GaussianMechanism(plan.mu_run) if delta else KNormMechanism(plan.epsilon_run)
-    chosen = boost(curator, lambda: curator.release(Shift(), mechanism), plan, LogisticLoss(), 1.2)
+    chosen = boost(curator, lambda: curator.release(Shift(), mechanism), plan, LOGISTIC_LOSS, 1.2)
     assert chosen.shape == (4,)
     counts = [release.count for release in curator.ledger.releases]
     assert counts == [plan.n_runs, 1]
@@ -335,7 +335,7 @@ def test_the_result_is_good_with_the_promised_probability():
     # one run in two is terrible: its expected excess is half of the terrible one's
     plan = plan_boosting(1.0, 0.0, failure=0.1)
     rows, *_ = admitted(400)
-    loss, variates = LogisticLoss(), Variates(SeededBits(0))
+    loss, variates = LOGISTIC_LOSS, Variates(SeededBits(0))
     good, bad = np.zeros(4), np.array([0.0, 0.0, 0.0, 4.0])
     values = loss_values(rows, np.array([good, bad]), loss)
     excess = abs(values[1] - values[0])

@@ -593,7 +593,7 @@ for name in ("skdp", "skdp.privacy"):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [os.path.join(root, *name.split(".")[1:])]
 from skdp.privacy.books.budget import PrivacyBudget
-from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.accounting import BudgetError
 notes = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def note(*words):
     os.write(notes, (" ".join(map(str, words)) + chr(10)).encode())

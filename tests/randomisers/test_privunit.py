@@ -25,17 +25,15 @@ from skdp.local.randomisers.caps import (
 )
 from skdp.local.randomisers.privunit import (
     PrivUnit,
+    PrivUnitG,
     cap_cosines,
     cosines_beyond,
     cosines_in_cap,
     optimal_privunit,
-    paper_privunit,
-    with_cosine,
-)
-from skdp.local.randomisers.privunit_gaussian import (
-    PrivUnitG,
     optimal_privunit_gaussian,
+    paper_privunit,
     shares_along,
+    with_cosine,
 )
 from skdp.local.randomisers.projunit import (
     ProjUnit,

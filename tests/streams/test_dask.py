@@ -38,8 +38,7 @@ from skdp import (
     papers,
     solvers,
 )
-from skdp._losses.classification import HingeLoss, LogisticLoss
-from skdp._minimize import objective as _objective
+from skdp._minimize import queries as _objective
 from skdp._rows import dask as _cluster
 from skdp._rows.dask import cuts_for, jobs_for, layout_of, located
 from skdp.audit import trace_privacy
@@ -47,7 +46,7 @@ from skdp.io import stream_chunks
 from skdp.privacy import Curator
 from tests._chunks import shorten_chunks
 from tests._neighbours import rows_in_ball
-from tests._solvers import linear_model
+from tests._solvers import HINGE_LOSS, LOGISTIC_LOSS, linear_model
 from tests.streams._ways import assert_same_fit
 
 # Collections of dask are fitted to the last bit as the same rows in memory are.
@@ -619,7 +618,7 @@ def parts_of(objective, monkeypatch):
     return sent
 
 
-@pytest.mark.parametrize("loss", [LogisticLoss(), HingeLoss()], ids=["smooth", "kinked"])
+@pytest.mark.parametrize("loss", [LOGISTIC_LOSS, HINGE_LOSS], ids=["smooth", "kinked"])
 def test_the_secret_term_of_objective_perturbation_is_not_sent(monkeypatch, loss):
     target = np.where(ROWS[:, 0] > 0, 1.0, -1.0)
     rows = rows_in_ball(ROWS, target, np.zeros(50, dtype=bool), 10.0, 0.0)

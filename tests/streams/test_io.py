@@ -363,7 +363,7 @@ def test_single_precision_is_kept_where_no_column_needs_more(tmp_path, columns):
 
 def test_files_are_scanned_part_by_part(tmp_path, monkeypatch):
     # a scan that is closed goes on to its end: a pass that ends early must not read a whole file
-    monkeypatch.setattr("skdp.io._streams.PART_ROWS", 25)
+    monkeypatch.setattr("skdp.io.PART_ROWS", 25)
     rows = np.arange(100.0)
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"a": rows}), path, row_group_size=10)
@@ -518,7 +518,7 @@ def test_without_pyarrow_it_says_what_to_install(monkeypatch):
 @pytest.mark.full
 def test_few_batches_are_held(tmp_path, monkeypatch):
     """Arrow's memory stays far below the size of the file, which is read twice."""
-    monkeypatch.setattr("skdp.io._streams.BATCH_ROWS", 5000)
+    monkeypatch.setattr("skdp.io.BATCH_ROWS", 5000)
     path = tmp_path / "a.parquet"
     n_rows, wide = 250_000, PARQUET_RNG.random((250_000, 60), dtype=np.float32)
     table = pa.table({f"x{j}": column for j, column in enumerate(wide.T)})

@@ -32,8 +32,7 @@ from skdp.local.randomisers.grid import (
     uniform_levels,
     uniform_variance,
 )
-from skdp.local.randomisers.privunit import PrivUnit, optimal_privunit
-from skdp.local.randomisers.privunit_gaussian import PrivUnitG
+from skdp.local.randomisers.privunit import PrivUnit, PrivUnitG, optimal_privunit
 
 
 def check_norm(norm, name="norm"):

@@ -31,8 +31,13 @@ from skdp.privacy.books.store import (
     within,
 )
 from skdp.privacy.books.texts import a_kind, tags
-from skdp.privacy.kernel.accounting import check_choice, check_delta, check_epsilon, check_mu
-from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.accounting import (
+    BudgetError,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_mu,
+)
 from skdp.privacy.kernel.ledger import Record
 
 # How a shared budget prints, and its charges as tables.

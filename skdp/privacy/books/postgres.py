@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from skdp.privacy.books.store import NOTHING, PATIENCE, BudgetStore
-from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.accounting import BudgetError
 
 #: of the tables: a version of skdp reads and writes one
 LAYOUT = 1

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp.privacy.kernel.accounting import BudgetError
 from skdp.privacy.kernel.charging import Prepaid, Rows
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.mechanisms import Law
 from skdp.privacy.kernel.samplers import SystemBits, noise_identity

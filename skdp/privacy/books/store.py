@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from skdp.privacy.kernel.accounting import (
     HAIR,
+    BudgetError,
     check_choice,
     check_delta,
     check_epsilon,
@@ -32,7 +33,6 @@ from skdp.privacy.kernel.accounting import (
     gdp_epsilon,
     pure_mu,
 )
-from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.samplers import SystemBits
 from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 

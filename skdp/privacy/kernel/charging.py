@@ -7,8 +7,13 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skdp.privacy.kernel.accounting import check_choice, check_delta, check_epsilon, check_mu
-from skdp.privacy.kernel.errors import BudgetError
+from skdp.privacy.kernel.accounting import (
+    BudgetError,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_mu,
+)
 from skdp.privacy.kernel.ledger import ADJACENCIES, Record, Release
 from skdp.privacy.kernel.mechanisms import GROUP_SLACK, Law, Line, Noise, Sensitivity, check_fields
 

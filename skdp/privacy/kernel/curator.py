@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from skdp.privacy.kernel.accounting import BudgetError, SeededNoiseWarning, level_of_caller
 from skdp.privacy.kernel.charging import Charged, Charging, Prepaid, Rows, Terms
-from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning, level_of_caller
 from skdp.privacy.kernel.ledger import Record
 from skdp.privacy.kernel.mechanisms import Law
 from skdp.privacy.kernel.samplers import make_bits

@@ -17,6 +17,7 @@ from typing import Any, Self
 from scipy.special import bdtrc
 
 from skdp.privacy.kernel.accounting import (
+    BudgetError,
     check_delta,
     gdp_delta,
     gdp_epsilon,
@@ -24,7 +25,6 @@ from skdp.privacy.kernel.accounting import (
     zcdp_epsilon,
 )
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.mechanisms import Noise, Price
 
 # Composition: the epsilon of many releases together, rounded up.

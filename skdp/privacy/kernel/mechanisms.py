@@ -29,8 +29,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy.kernel.accounting import BudgetError
 from skdp.privacy.kernel.batches import Sampling
-from skdp.privacy.kernel.errors import BudgetError
 from skdp.privacy.kernel.samplers import Bits, Integers, rounded_gaussian, rounded_laplace
 
 Values = NDArray[np.float64]

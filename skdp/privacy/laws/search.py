@@ -12,10 +12,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.kernel.accounting import check_choice, gdp_epsilon
+from skdp.privacy.kernel.accounting import (
+    BudgetError,
+    SeededNoiseWarning,
+    check_choice,
+    gdp_epsilon,
+    level_of_caller,
+)
 from skdp.privacy.kernel.batches import fixed_subset
 from skdp.privacy.kernel.curator import Curator
-from skdp.privacy.kernel.errors import BudgetError, SeededNoiseWarning, level_of_caller
 from skdp.privacy.kernel.ledger import Record, Release, sum_up
 from skdp.privacy.kernel.mechanisms import Noise, Price
 from skdp.privacy.kernel.samplers import Bits, make_bits

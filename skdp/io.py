@@ -1,6 +1,11 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams of rows from chunks, from arrays on disk, and from Parquet files."""
+"""Data larger than memory, read by `fit` chunk by chunk; and resumable fits.
+
+Streams of rows from chunks of any length, from arrays on disk that slices can be taken of, and from
+Parquet files and other data sets of Arrow. Memory maps from 256 MiB on and collections of dask are
+streamed without being asked. The streams themselves are in ``_rows/streams.py``.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +25,10 @@ from skdp._rows.streams import (
     numbers_of,
     targets_of,
 )
+from skdp.privacy.books.resume import resumable
 from skdp.privacy.books.texts import a_kind
+
+__all__ = ["RowStream", "resumable", "stream_arrays", "stream_chunks", "stream_parquet"]
 
 #: what is wrong with iterators
 ONCE = (
