@@ -134,12 +134,15 @@ class Doubts:
 
     def of_short_rows(self, most):
         """Take note that the mean square of rows, in units of their bound, is below a number."""
-        unit, remedy = "data_norm", "a smaller data_norm"
+        unit, remedy = "data_norm", "Give a smaller data_norm"
         if getattr(self._of, "bounds", None) is not None:
-            unit, remedy = "their bound", "narrower bounds"
+            unit, remedy = "their bound", "Give narrower bounds"
+        elif getattr(self._of, "data_norm", None) is None:
+            unit = "what was found"
+            remedy = "Check that columns of X vary, and by which bounds they were scaled"
         self.noise(
             "almost no row has an influence: the mean square of their lengths, in units of "
-            f"{unit}, is below {most:.1g}. Give {remedy}."
+            f"{unit}, is below {most:.1g}. {remedy}."
         )
 
     def of_long_rows(self, square):

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPPCA,
+    BoundedScaler,
     DPCovariance,
     DPFeatureCenterer,
     DPGridSearchCV,
@@ -403,6 +404,13 @@ def test_bounds_of_a_kernel_that_make_rows_equal(kernel):
         text = the_warning(model.set_params(bounds=(-1e4, 1e4)), FAR, SIDE)[1]
         assert "almost no row has an influence" in text
         assert "Give narrower bounds." in text
+
+
+def test_columns_that_a_scaler_has_made_constant():
+    scaled = make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(classes=(0, 1)))
+    (one,) = warned(lambda: scaled.fit(FAR, SIDE))
+    assert "almost no row has an influence" in str(one.message)
+    assert "Check that columns of X vary, and by which bounds they were" in str(one.message)
 
 
 @pytest.mark.parametrize(
