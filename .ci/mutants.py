@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     Mutant(
         "a sampler is believed that says it learns nothing", "learns_nothing",
-        r"if multiplies_rows\(step\):", "if False:",
+        r"if multiplies_rows\(step\) or", "if",
         "tests/privacy/test_copies.py",
     ),
     Mutant(
@@ -128,6 +128,46 @@ MUTANTS = [
         "a method of this library that fits is a known function", "_fits",
         r'hasattr\(owner, "fit"\) and', "False and",
         "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a function that uses a fit learns nothing", "learns_nothing",
+        r" or fits_used\(step\)", "",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "nothing is assumed of a fit that a map of a stream uses", "assumption_about",
+        r"estimators_in\(function\)", "()",
+        "tests/privacy/test_functions.py",
+    ),
+    Mutant(
+        "a class that fits in its own way is believed by the tag of another", "learns_nothing",
+        r" or fits_anew\(step\)", "",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "a search costs what its estimator would cost by now", "changed_since",
+        r"return told\[0\] != told\[1\]", "return False",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "callbacks of a pipeline see no rows", "about_holder",
+        r"if watchers\(holder\):", "if False:",
+        "tests/privacy/test_spent_inside.py",
+    ),
+    Mutant(
+        "callbacks of a pipeline watch the runs of a search", "check_steps",
+        r'if getattr\(holder, "_skl_callbacks", None\):', "if False:",
+        "tests/model_selection/test_search.py",
+    ),
+    Mutant(
+        "wrapped splits repeat no row", "copies_in_splits",
+        r"cv = _unwrapped\(cv\)", "pass",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "members of a warm start were drawn as the last ones", "_unknown_draws",
+        r"holder\.warm_start or ", "",
+        "tests/privacy/test_copies.py",
     ),
     Mutant(
         "any function of Python is one of numpy", "is_known",
@@ -194,6 +234,17 @@ MUTANTS = [
         "text and bytes that spell it are one person", "coded_identifiers",
         r'b""\.join\(listed\)', "pass",
         "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "chunks: rows of nobody are those of somebody", "refuse_masked",
+        r"if np\.ma\.is_masked\(groups\):", "if False:",
+        "tests/test_grouped_statistics.py",
+    ),
+    Mutant(
+        "a client answers only if its labels are of the right type", "FederatedClient.answer",
+        r"resolve_classes\(self\._y\[:0\]\.astype\(object\), classes\)",
+        "resolve_classes(self._y, classes)",
+        "tests/federated/test_messages.py",
     ),
     Mutant(
         "pandas: rows of nobody are those of somebody", "resolve_groups",

@@ -127,7 +127,7 @@ class Doubts:
         classes = getattr(self._of, "classes", None)
         given = "" if classes is None else f"=[{some_of(classes)}]"
         self.noise(
-            f"about {max(1 - known / n_rows, 0):.0%} of the rows have a label outside "
+            f"about {min(max(1 - known / n_rows, 0), 1):.0%} of the rows have a label outside "
             f"classes{given}, and contribute nothing. Compare classes with the labels in y."
         )
         return True

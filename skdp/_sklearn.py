@@ -822,16 +822,19 @@ def _cannot_meet(labels, classes):
 
 
 def _check_declared_labels(y, classes):
-    """Raise if a column of a data frame says that it is text, and classes are none.
+    """Raise if a column says that it is text, and classes are none, or the other way round.
 
-    As an array it is one of objects, of which nothing is told: one entry could decide.
+    As an array it is one of objects if an entry is missing, of which nothing is told: one entry
+    could decide.
     """
-    declared = getattr(y, "dtype", None)
+    declared = getattr(y, "dtype", getattr(y, "type", None))
     if declared is None:
         declared = next(iter(getattr(y, "dtypes", ())), None)
+    declared = getattr(getattr(declared, "categories", None), "dtype", declared)
     public = np.asarray(classes).dtype
-    if re.match(r"(large_)?str(ing)?\b", str(declared)) and _cannot_meet("U", public.kind):
-        raise ValueError(_NEVER_MEET.format(public, declared))
+    for names, kind in ((r"(large_)?str(ing)?\b", "U"), (r"(u?int|float|double|bool)", "i")):
+        if re.match(names, str(declared), re.IGNORECASE) and _cannot_meet(kind, public.kind):
+            raise ValueError(_NEVER_MEET.format(public, declared))
 
 
 def coded(y, classes):

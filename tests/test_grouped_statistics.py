@@ -699,6 +699,13 @@ def test_identifiers_that_are_none_are_refused(groups, told):
         model.fit(PEOPLE, groups=groups)
 
 
+def test_chunks_do_not_forget_the_mask_of_identifiers():
+    whose = np.ma.masked_equal(np.arange(300) % 3, 2)
+    rows, groups = stream_chunks(lambda: [(PEOPLE, None, whose)])
+    with pytest.raises(ValueError, match="missing identifiers"):
+        DPMean(data_norm=1.0).fit(rows, groups=groups)
+
+
 @pytest.mark.parametrize(
     "model",
     [

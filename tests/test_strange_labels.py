@@ -367,6 +367,16 @@ def test_types_that_never_meet_are_refused():
     for y in (text, text.to_frame(), text.where(NUMBERS > 0), text.astype("string[pyarrow]")):
         with pytest.raises(ValueError, match="classes are int64 and y is str"):
             DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit(X, y)
+    # and that they are numbers, or categories of these
+    numbers = pd.Series(NUMBERS, dtype="Int64")
+    gap, codes = numbers.where(NUMBERS > 0), pd.Series(NUMBERS, dtype="category")
+    for y in (
+        numbers, gap, gap.astype("boolean"), gap.to_frame(), gap.astype("int64[pyarrow]"),
+        pa.array(numbers), pa.array(gap), codes, codes.where(NUMBERS > 0),
+        pl.Series(numbers), pl.Series(gap),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"classes are <U1 and y is (?i:int|bool)"):
+            DPLogisticRegression(classes=["0", "1"], data_norm=1.0).fit(X, y)
     for classes in ([b"0", b"1"], np.array([0, 1], dtype="M8[D]")):
         with pytest.raises(ValueError, match="labels of one type"):
             DPLogisticRegression(classes=classes, data_norm=1.0).fit(X, NUMBERS.astype(str))

@@ -33,6 +33,7 @@ from skdp._rows.streams import (
     is_dask,
     joined,
     names_of,
+    refuse_masked,
     refuse_other_types,
     taken,
     targets_of,
@@ -708,7 +709,15 @@ def _or_error(function, part):
 
 def mapped_column(function, part):
     """Return what a function makes of a partition of one column, or the error that it raises."""
-    return _or_error(function.content, np.asarray(part).ravel())
+    return _or_error(_unmasked(function.content), part)
+
+
+def _unmasked(function):
+    def made(part):
+        refuse_masked(part)
+        return function(np.asarray(part).ravel())
+
+    return made
 
 
 def fragments(block, places):

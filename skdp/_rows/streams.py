@@ -434,6 +434,8 @@ def as_block(X, y=None):
 
 def as_column(y, n_rows, what, name):
     """Return what is given for every row of a chunk as it is stored, an array, or raise."""
+    if name == "groups":
+        refuse_masked(y)
     y = arrow_targets(y, name == "groups") if is_arrow(y) and not is_table(y) else as_stored(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y.ravel()
@@ -443,6 +445,12 @@ def as_column(y, n_rows, what, name):
             f"has shape {y.shape}."
         )
     return y
+
+
+def refuse_masked(groups):
+    """Raise a ValueError if identifiers are masked: an array would have what stands under that."""
+    if np.ma.is_masked(groups):
+        raise ValueError("groups must not have missing identifiers.")
 
 
 def _is_plain(X):

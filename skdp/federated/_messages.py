@@ -26,7 +26,7 @@ from scipy import sparse
 
 from skdp._losses.classification import LogisticLoss, SoftmaxLoss
 from skdp._rows.base import CompensatedSum, L2Ball, check_radius
-from skdp._sklearn import as_labels, resolve_classes
+from skdp._sklearn import as_labels, coded, resolve_classes
 from skdp._typing import MatrixLike, VectorLike
 from skdp.federated._averaging import ClientRows, ClientUpdates, RoundedUpdates
 from skdp.privacy.kernel.samplers import make_bits
@@ -102,7 +102,8 @@ class FederatedClient:
         Private rows of the client, any number of them. Non-finite rows are null rows, which
         contribute nothing; rows longer than the `data_norm` of a request are scaled down to it.
     y : array-like of shape (n_rows,)
-        Private labels. Rows with labels outside the classes of a request contribute nothing.
+        Private labels. Rows with labels outside the classes of a request, or of another type,
+        contribute nothing.
 
     Attributes
     ----------
@@ -173,8 +174,8 @@ class FederatedClient:
         Raises
         ------
         ValueError
-            If the bytes are no valid request, or are for rows of other sizes or labels of another
-            type. No message contains a value of a row.
+            If the bytes are no valid request, or are for rows of other sizes. No message contains a
+            value of a row.
         """
         header, values = _unpacked(request, _REQUEST, "request")
         try:
@@ -188,7 +189,8 @@ class FederatedClient:
             raise ValueError(
                 f"the request is for rows of {wanted} features, and these have {self._X.shape[1]}."
             )
-        _, codes, outside, _ = resolve_classes(self._y, classes)
+        # the type of the labels of one client is private: whether it answers must not tell
+        codes, outside = coded(self._y, resolve_classes(self._y[:0].astype(object), classes)[0])
         place = np.zeros(self._X.shape[0], dtype=np.int64)
         target = query.loss.encode(codes)
         rows = ClientRows(self._X, target, outside, place, 1, ball, intercept)

@@ -134,6 +134,8 @@ def check_steps(estimator):
         )
     for holder in _holders(estimator):
         kind = type(holder).__name__
+        if getattr(holder, "_skl_callbacks", None):
+            raise ValueError(f"{kind} has callbacks, which would watch the runs. Remove them.")
         if getattr(holder, "memory", None) is not None:
             raise ValueError(f"memory of a {kind} must be None: a cache repeats noise.")
         if all(holder is not leaf for _, leaf in found) and getattr(holder, "n_jobs", 1) not in (

@@ -55,6 +55,7 @@ from skdp.model_selection._runs import (
     stamp,
 )
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.resume import refuse_resumable
 from skdp.privacy.laws.search import Search
 from skdp.privacy.laws.selection import STRATEGIES
 
@@ -135,6 +136,7 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
             If less is left in a shared budget, or it protects groups and `groups` is None.
         """
         check_groups(self, groups)
+        refuse_resumable(self)
         refuse_fit_params(params)
         self._check_parameters()
         scorer = resolve_scoring(self.scoring, self.estimator)

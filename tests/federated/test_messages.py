@@ -300,6 +300,20 @@ def test_damaged_messages_are_refused(place, change, is_report):
         one.add(bytes(message)) if is_report else client.answer(bytes(message))
 
 
+def test_labels_of_another_type_are_answered_as_null_rows():
+    rows = np.ones((2, 3))
+    request = a_round().requests[0]
+    nothing = FederatedClient(rows, [None, None]).answer(request)
+    for labels in (
+        ["0", "1"],
+        [b"0", "1"],
+        np.array(["0", "1"]),
+        np.array(["1", "2"], dtype="M8[D]"),
+    ):
+        assert FederatedClient(rows, labels).answer(request) == nothing
+    assert FederatedClient(rows, [1.0, 1.0]).answer(request) != nothing
+
+
 def test_rows_of_a_client_that_are_none_are_refused_without_their_values():
     for X, y, message in (
         ([["7341"], ["x"]], [0, 1], "numbers in all entries"),

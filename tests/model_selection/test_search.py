@@ -815,6 +815,11 @@ if find_spec("sklearn.callback"):
         model = clone(MODEL)
         model._skl_callbacks = [object()]
         refused(DPGridSearchCV(model, SECRET_GRID), "callbacks, which would watch the runs")
+        # those of a pipeline, which hands them rows
+        steps = make_pipeline(MODEL)
+        steps._skl_callbacks = [object()]
+        named = {f"{steps.steps[0][0]}__{name}": values for name, values in SECRET_GRID.items()}
+        refused(DPGridSearchCV(steps, named), "callbacks, which would watch the runs")
 
 
 def test_a_search_takes_no_callbacks():

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.stats import norm
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, normalize
@@ -115,6 +117,95 @@ def test_a_method_that_fits_is_not_covered(scaler):
     # one that does not is known
     step = FunctionTransformer(NormClipper().fit(X).transform)
     assert not privacy_spent(make_pipeline(step, DPMean(data_norm=1.0)).fit(X)).uncovered
+
+
+FITTED = {
+    "private": DPStandardScaler(epsilon=1.0).fit(X),
+    "exact": StandardScaler().fit(X),
+    "a pipeline": make_pipeline(NormClipper(), StandardScaler()).fit(X),
+}
+
+
+class Caller:
+    """A function that is an object."""
+
+    def __init__(self, scaler):
+        self.scaler = scaler
+
+    def __call__(self, rows):
+        """Return scaled rows."""
+        return self.scaler.transform(rows)
+
+
+def with_default(rows, scaler=FITTED["exact"]):
+    return scaler.transform(rows)
+
+
+def by_a_global(rows):
+    return GLOBAL.transform(rows)
+
+
+def by_another(rows):
+    return 2 * by_a_global(rows)
+
+
+GLOBAL = FITTED["private"]
+
+
+def uses(scaler):
+    """Return functions that use a fit, each in its own way."""
+    named = {"scaler": [scaler]}
+    return [
+        scaler.transform,
+        lambda rows: scaler.transform(rows),
+        lambda rows: named["scaler"][0].transform(rows),
+        partial(lambda rows, fitted: fitted.transform(rows), fitted=scaler),
+        Caller(scaler),
+        with_default,
+        by_a_global,
+        by_another,
+    ]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_function_that_uses_a_fit_is_not_covered(name):
+    for function in uses(FITTED[name]):
+        model = make_pipeline(FunctionTransformer(function), classifier())
+        (item,) = privacy_spent(model.fit(X, Y)).uncovered
+        assert "which uses a fit of" in item.text
+        assert "StandardScaler" in item.text
+        with pytest.raises(ValueError, match="which uses a fit of"):
+            DPGridSearchCV(model, {"dplogisticregression__C": [1.0, 2.0]}).fit(X, Y)
+    given = FunctionTransformer(lambda rows, fitted: fitted.transform(rows))
+    given.kw_args = {"fitted": FITTED[name]}
+    assert privacy_spent(make_pipeline(given, classifier()).fit(X, Y)).uncovered
+    back = FITTED[name].transform
+    model = TransformedTargetRegressor(
+        DPLpRegressor(max_iter=2), func=np.sqrt, inverse_func=back, check_inverse=False
+    )
+    (item,) = privacy_spent(model.fit(X, Y)).uncovered
+    assert "which uses a fit of" in item.text
+    back = FunctionTransformer(None, back, check_inverse=False)
+    assert privacy_spent(make_pipeline(back, classifier()).fit(X, Y)).uncovered
+    # a step of its own is on the ledger, if it has one
+    step = FrozenEstimator(FITTED[name])
+    uncovered = privacy_spent(make_pipeline(step, classifier()).fit(X, Y)).uncovered
+    assert (uncovered == ()) == (name == "private")
+
+
+def test_the_fit_that_a_map_of_a_stream_uses_is_assumed_to_be_public():
+    scaler = FITTED["exact"]
+    for function in (scaler.transform, lambda rows: scaler.transform(rows)):
+        (told,) = DPMean(data_norm=1.0).fit(stream_arrays(X).map(function)).ledger_.assumptions
+        assert told.endswith("alone, and the fit of StandardScaler that it uses is public")
+    (told,) = DPMean(data_norm=1.0).fit(stream_arrays(X).map(halved)).ledger_.assumptions
+    assert told.endswith("from that row alone")
+
+
+def test_distributions_with_a_method_fit_are_no_fits():
+    for function in (norm.cdf, lambda rows: norm.cdf(rows)):
+        model = make_pipeline(FunctionTransformer(function), classifier()).fit(X, Y)
+        assert privacy_spent(model).uncovered == ()
 
 
 def test_a_function_of_python_is_no_function_of_numpy():

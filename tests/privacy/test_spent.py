@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
@@ -758,6 +758,22 @@ def test_rounds_of_a_halving_search_all_count(spy):
     search = SEARCHES["halving"](model(spy), GRID).fit(X, Y)
     assert search.n_iterations_ == 2
     assert privacy_spent(search).n_fits == (6 + 2) * 3 + 1 == len(spy.charges)
+
+
+def test_a_halving_search_counts_labels_before_it_begins():
+    public = DPLogisticRegression(classes=range(3), max_iter=2)
+    options = {"cv": KFold(2), "min_resources": "smallest", "random_state": 0}
+    y = SPENT_Y.copy()
+    searches = []
+    for y[0] in (0, 2):
+        searches.append(HalvingGridSearchCV(public, {"C": [0.1, 1.0, 10.0]}, **options))
+        searches[-1].fit(SPENT_X, y)
+    # one label decides about all rounds
+    assert [search.min_resources_ for search in searches] == [8, 12]
+    told = "the set of class labels, which HalvingGridSearchCV read from y"
+    assert told in privacy_spent(searches[0]).ledger.assumptions
+    search = clone(searches[0]).set_params(min_resources=8).fit(SPENT_X, SPENT_Y)
+    assert told not in privacy_spent(search).ledger.assumptions
 
 
 def test_a_resource_may_be_a_parameter(spy):

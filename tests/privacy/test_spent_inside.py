@@ -7,12 +7,13 @@ import math
 import pickle
 import re
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -38,7 +39,7 @@ from sklearn.multioutput import (
     RegressorChain,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skdp import (
@@ -381,3 +382,137 @@ def test_exact_scores_are_missing_from_a_total_too():
         with pytest.raises(ValueError, match="exact"):
             tuple(spent)
         assert spent.covered[0] > EPSILON
+
+
+class Centred(FunctionTransformer):
+    """Has the tags of what it derives from, and learns."""
+
+    def fit(self, X, y=None):
+        """Learn a mean."""
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X):
+        """Subtract it."""
+        return X - self.mean_
+
+
+class CentredInNorm(NormClipper):
+    """The same of ours."""
+
+    fit, transform = Centred.fit, Centred.transform
+
+
+class CentredUnits(Normalizer):
+    """The same, in units."""
+
+    fit, transform = Centred.fit, Centred.transform
+
+
+class Squares(FunctionTransformer):
+    """Has a function of its own, and no method."""
+
+    def __init__(self):
+        super().__init__(np.square)
+
+
+class Shifted(TransformerMixin, BaseEstimator):
+    """Says itself that it learns nothing."""
+
+    def fit(self, X, y=None):
+        """Learn nothing."""
+        return self
+
+    def transform(self, X):
+        """Add one."""
+        return np.asarray(X) + 1
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+@pytest.mark.parametrize("step", [Centred(), CentredInNorm(), CentredUnits()])
+def test_a_tag_says_nothing_of_a_class_that_fits_anew(step):
+    model = make_pipeline(step, classifier())
+    (item,) = privacy_spent(model.fit(X, Y)).uncovered
+    assert "which was fitted on the data" in item.text
+    with pytest.raises(ValueError, match=r"learns from the data|not covered"):
+        DPGridSearchCV(model, {"dplogisticregression__C": [1.0, 2.0]}).fit(X, Y)
+
+
+@pytest.mark.parametrize("step", [Squares(), Shifted()])
+def test_a_tag_counts_where_it_was_written(step):
+    assert privacy_spent(make_pipeline(step, classifier()).fit(X, Y)).uncovered == ()
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_parameters_that_were_changed_after_a_search_tell_no_price(refit):
+    member = classifier()
+    search = GridSearchCV(member, {"C": [1.0, 2.0]}, cv=KFold(2), refit=refit).fit(X, Y)
+    before = privacy_spent(search)
+    assert [item.kind for item in before.uncovered] == ["choice"]
+    assumed = "the parameters of what GridSearchCV fitted, as they are now"
+    assert (assumed in before.ledger.assumptions) is not refit
+    member.set_params(epsilon=1e-3)
+    after = privacy_spent(search)
+    if refit:
+        assert "changed after them, so their price is unknown" in str(after)
+    else:
+        # nobody kept them
+        assert assumed in after.ledger.assumptions
+
+
+def test_columns_that_rows_choose_are_named_where_no_fit_is_kept():
+    steps = make_column_transformer(("passthrough", lambda rows: [int(rows[0, 0] > 0)]))
+    model = make_pipeline(steps, classifier(classes=[0, 1]))
+    search = GridSearchCV(model, {"dplogisticregression__C": [1.0]}, cv=KFold(2), refit=False)
+    for spent in (privacy_spent(search.fit(X, Y)), privacy_spent(model, cv=KFold(2))):
+        told = "; ".join(map(str, spent.uncovered))
+        assert "chosen by a function that is handed the rows" in told
+
+
+# scikit-learn has callbacks from 1.9 on.
+if find_spec("sklearn.callback"):
+    from sklearn.callback import ProgressBar
+
+    class Watcher:
+        """Keeps how many rows it was handed."""
+
+        def __init__(self):
+            self.seen = []
+
+        def setup(self, estimator, context):
+            """Begin."""
+
+        def teardown(self, estimator, context):
+            """End."""
+
+        def on_fit_task_begin(self, estimator, context, *, X=None, **more):
+            """Look at the rows."""
+            self.seen += [] if X is None else [X.shape]
+
+        def on_fit_task_end(self, estimator, context, **more):
+            """Look away."""
+
+    @pytest.mark.parametrize("kind", ["pipeline", "search", "a search of it", "its folds"])
+    @pytest.mark.filterwarnings("ignore:.*does not support callbacks")
+    def test_callbacks_of_what_holds_steps_see_rows(kind):
+        watcher = Watcher()
+        pipeline = make_pipeline(NormClipper(), classifier())
+        if kind != "search":
+            pipeline.set_callbacks(watcher)
+        model = pipeline
+        if "search" in kind:
+            model = GridSearchCV(pipeline, {"dplogisticregression__C": [1.0]}, cv=KFold(2))
+            model.set_params(refit=kind == "search")
+        if kind == "search":
+            model.set_callbacks(watcher)
+        model.fit(X, Y)
+        assert watcher.seen
+        spent = privacy_spent(model, cv=KFold(2) if kind == "its folds" else None)
+        assert sum("its callbacks, which were handed the rows" in str(i) for i in spent.uncovered)
+        # ours hand them none, and a bar looks at none
+        pipeline = make_pipeline(NormClipper(), classifier().set_callbacks(Watcher()))
+        assert privacy_spent(pipeline.set_callbacks(ProgressBar()).fit(X, Y)).uncovered == ()

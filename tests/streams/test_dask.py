@@ -136,6 +136,7 @@ def test_groups_that_do_not_fit_are_refused():
     for groups, told in (
         (da.from_array(WHOSE[1:], chunks=500), r"shape \(3000,\); got shape \(2999,\)"),
         (mixed, "missing identifiers"),
+        (da.from_array(np.ma.masked_equal(WHOSE, WHOSE[7]), chunks=500), "missing identifiers"),
         (dd.from_pandas(pd.DataFrame({"a": WHOSE, "b": WHOSE}), npartitions=2), "one column"),
     ):
         with pytest.raises(ValueError, match=f"groups must .*{told}"):

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdp import DPHingeSVM, DPLogisticRegression, DPMean, DPStandardScaler, PrivacyBudget
+from skdp import (
+    DPGridSearchCV,
+    DPHingeSVM,
+    DPLogisticRegression,
+    DPMean,
+    DPStandardScaler,
+    PrivacyBudget,
+)
 from skdp.exceptions import BudgetError
 from skdp.io import resumable
 from skdp.privacy import Curator
@@ -313,3 +320,12 @@ def test_a_process_that_is_killed_is_continued_by_another(tmp_path):
     found = run("killed", 99)
     assert found.stdout == whole.stdout
     assert found.stdout.split()[-1] == "1"
+
+
+def test_a_search_is_refused_before_it_charges(tmp_path):
+    budget, path = PrivacyBudget(9.0, 1e-3), tmp_path / "releases"
+    search = DPGridSearchCV(clone(MODEL), {"C": [1.0, 2.0]}, budget=budget)
+    with resumable(path), pytest.raises(ValueError, match="runs that it does not release"):
+        search.fit(X, Y)
+    assert budget.charges == ()
+    assert path.read_bytes().count(b"\n") == 1

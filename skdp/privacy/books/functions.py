@@ -12,6 +12,8 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from inspect import getclosurevars
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ _ROWS, _WIDTHS = 24, (3, 1, 2, 4, 5, 8)
 #: what floating-point arithmetic may change in a row when others stand beside it
 _TOLERANCE = 1e-7
 _LONGEST = 80
+# containers of more things are not looked into
+_FEW = 100
 
 Table = tuple[Any, ...]
 
@@ -122,7 +126,9 @@ def name_of_function(function: Any) -> str:
 def assumption_about(function: Any, where: str) -> str:
     """Return the assumption about the function of a user, for a ledger."""
     name = name_of_function(function)
-    return f"the function {name} of {where} computes the value of a row from that row alone"
+    used = ", ".join(sorted({type(one).__name__ for one in estimators_in(function)}))
+    public = f", and the fit of {used} that it uses is public" if used else ""
+    return f"the function {name} of {where} computes the value of a row from that row alone{public}"
 
 
 def mixing(function: Any, where: str) -> str:
@@ -132,6 +138,58 @@ def mixing(function: Any, where: str) -> str:
         "other values if other rows stand beside them. Use public constants there, or private "
         "steps"
     )
+
+
+def using(function: Any, where: str, used: Iterable[str]) -> str:
+    """Return the error text for a function that uses a fit."""
+    return (
+        f"the function {name_of_function(function)} of {where}, which uses a fit of "
+        f"{', '.join(used)}: what that has learned from rows has no price here. Make it a step of "
+        "its own, in a FrozenEstimator if it is not to be fitted again"
+    )
+
+
+def estimators_in(*values: Any) -> list[Any]:
+    """Return the estimators that functions visibly use.
+
+    They are looked for among the owners of methods, the arguments of a partial, the attributes of
+    callable objects, and the variables and defaults of functions, also of those of the same module
+    that these call; and in small containers there.
+    """
+    found, seen, left = list[Any](), set[int](), list(values)
+    while left:
+        value = left.pop()
+        if id(value) in seen or isinstance(value, type | ModuleType):
+            continue
+        seen.add(id(value))
+        if hasattr(value, "fit") and hasattr(value, "get_params"):
+            found.append(value)
+        elif isinstance(value, partial):
+            left += [value.func, *value.args, *value.keywords.values()]
+        elif isinstance(value, MethodType):
+            left += [value.__self__, value.__func__]
+        elif isinstance(value, FunctionType):
+            left += _variables(value)
+        elif isinstance(value, dict | list | tuple) and len(value) <= _FEW:
+            left += value.values() if isinstance(value, dict) else value
+        elif callable(value) and hasattr(value, "__dict__"):
+            left += [*vars(value).values(), type(value).__call__]
+    return found
+
+
+def _variables(function: FunctionType) -> list[Any]:
+    """Return the values of defaults, and of variables that a function has from outside."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    try:
+        outside = getclosurevars(function)
+    except ValueError:  # a variable without a value
+        return found
+    found += [*outside.nonlocals.values(), *outside.globals.values()]
+    # what another module does is its own
+    own = function.__module__
+    return [
+        value for value in found if not isinstance(value, FunctionType) or value.__module__ == own
+    ]
 
 
 def is_known(function: Any) -> bool:

@@ -459,6 +459,16 @@ def is_paid(budget: Any) -> bool:
     return bool(head) and bool(budget.contains(head))
 
 
+def refuse_resumable(estimator: Any) -> None:
+    """Raise a ValueError within `resumable`, for a search: a file would have all of its runs."""
+    pages = _PAGES.get(None)
+    if pages is not None and pages.is_ours:
+        raise ValueError(
+            f"{type(estimator).__name__} cannot be resumed: a file of releases would have the runs "
+            "that it does not release. Fit outside of resumable. Nothing was charged."
+        )
+
+
 @contextmanager
 def resumable(path: str | os.PathLike[str]) -> Iterator[None]:
     """Write the releases of fits to a file, to resume after an interruption.
@@ -495,7 +505,8 @@ def resumable(path: str | os.PathLike[str]) -> Iterator[None]:
     The file contains releases, and no rows, noise or state of a generator; it is as public as the
     model. It is for estimators that add Gaussian or Laplace noise to sums, at every step or once:
     the default solvers of linear models, means, scalers. Noisy draws and minimisers raise at their
-    first release; earlier charges to a shared budget remain.
+    first release; earlier charges to a shared budget remain. Private searches raise before any
+    charge: the file would have runs that are not released.
 
     *Claim.* All processes together make the releases of one fit, each once, so the fit has its
     stated price for one row in its place, for any replacements of it between two releases

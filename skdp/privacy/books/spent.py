@@ -24,10 +24,12 @@ import numpy as np
 
 from skdp.privacy.books.functions import (
     assumption_about,
+    estimators_in,
     is_known,
     made_up_tables,
     mixes_rows,
     mixing,
+    using,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
 from skdp.privacy.books.store import Seen
@@ -87,7 +89,10 @@ class NotCovered:
     def learned(cls, step: str | None, part: Any, name: str | None = None) -> "NotCovered":
         """Return the item of a step, or of a whole estimator, that learned without a ledger."""
         name = name_of(step, part) if name is None else name
-        if (function := own_function(part)) is not None:
+        function = own_function(part)
+        if used := fits_used(part):
+            return cls("step", step, using(function or part.inverse_func, name, used))
+        if function is not None and not fits_anew(part):
             return cls("step", step, mixing(function, name))
         if multiplies_rows(part):
             text = (
@@ -433,8 +438,7 @@ class _Total:
         own = False
         for step, holder in holders_of_steps(estimator):
             whose = step if held is None else held.step
-            for what in what_rows_decide(holder):
-                self.not_covered.append(NotCovered.decided(whose, holder, what))
+            self.not_covered += about_holder(whose, holder)
             for own_step, later in fitted_again(holder):
                 self.not_covered.append(NotCovered.replaced(own_step, later))
         for step, part in leaves(estimator):
@@ -539,9 +543,21 @@ class _Total:
         settings, n_each, cv = search.cv_results_["params"], search.n_splits_, search.cv
         exact, paid = scorers_of(search)
         choice = NotCovered.chosen(step) if exact else None
+        self.not_covered += about_holder(step, search)
+        self.ledger = self.ledger.assume(*labels_for_resources(search))
         try:
             grouped = got_groups(getattr(search, "best_estimator_", None))
             self._add_lost(search.estimator, settings, n_each, cv, step, choice, held, grouped)
+            if not hasattr(search, "best_estimator_"):
+                self.ledger = self.ledger.assume(
+                    f"the parameters of what {type(search).__name__} fitted, as they are now"
+                )
+            elif changed_since(search):
+                text = (
+                    f"the fits of {name_of(step, search)}: the parameters of its estimator were "
+                    "changed after them, so their price is unknown. Pass a clone to the search"
+                )
+                self.not_covered.append(NotCovered("fits", step, text))
             if paid:
                 ledger = price_of_scores(search, paid)
                 delta = sum_up((r.noise.delta, r.count) for r in ledger.releases)
@@ -577,6 +593,8 @@ class _Total:
             not_covered = (*not_covered, NotCovered.counted_splits(step))
         elif ledger.unit == "group" and sizes_decide(cv):
             not_covered = (*not_covered, NotCovered.sized_splits(step))
+        for own_step, holder in holders_of_steps(estimator):
+            not_covered = (*not_covered, *about_holder(step or own_step, holder))
         ledger = ledger.assume(*assumptions)
         self._add_priced(estimator, step, held, ledger, delta, times or 1)
         self.not_covered += [*steps, *([] if use is None else [use]), *not_covered]
@@ -640,10 +658,9 @@ def about_splits(
     Neither are groups for splits that the fits did not get; `grouped` is whether they did. Splits
     given as positions are assumed to be public.
     """
+    cv = _unwrapped(cv)
     if cv is None or isinstance(cv, Integral):
-        tags = getattr(estimator, "__sklearn_tags__", None)
-        kind = tags().estimator_type if tags else getattr(estimator, "_estimator_type", None)
-        return (NotCovered.stratified(step),) if kind == "classifier" else (), ()
+        return (NotCovered.stratified(step),) if is_classifier(estimator) else (), ()
     if not hasattr(cv, "get_n_splits"):
         return (), ("splits, which were given as positions of rows",)
     bases = {base.__name__ for base in type(cv).__mro__}
@@ -668,6 +685,7 @@ def copies_in_splits(cv: Any, tested: bool = False) -> int | None:
     With `tested`, in one set of rows, be they trained on or scored. scikit-learn's splitters repeat
     none. In a list of positions repeats can be counted.
     """
+    cv = _unwrapped(cv)
     if cv is None or isinstance(cv, Integral):
         return 1
     if hasattr(cv, "get_n_splits"):
@@ -688,12 +706,46 @@ def sizes_decide(cv: Any) -> bool:
 
     Splits by position do, but for those that were given, and those that make folds of one size.
     """
+    cv = _unwrapped(cv)
     if cv is None or isinstance(cv, Integral):
         return True
     bases = {base.__name__ for base in type(cv).__mro__}
     if "GroupsConsumerMixin" in bases:
         return "GroupKFold" in bases and not getattr(cv, "shuffle", False)
     return hasattr(cv, "get_n_splits") and "PredefinedSplit" not in bases
+
+
+def _unwrapped(cv: Any) -> Any:
+    """Return the list of splits that `check_cv` of scikit-learn put into a splitter."""
+    return cv.cv if type(cv).__name__ == "_CVIterableWrapper" else cv
+
+
+def changed_since(search: Any) -> bool:
+    """Return whether the price of what a search fits has changed since it fitted the best."""
+    told = []
+    for fitted, given in ((search.estimator, search.best_params_), (search.best_estimator_, {})):
+        releases = price_of_fits(fitted, [given], 1)[0].releases
+        # a generator goes on
+        told.append(Counter(replace(release, stream=None) for release in releases))
+    return told[0] != told[1]
+
+
+def labels_for_resources(search: Any) -> tuple[str, ...]:
+    """Return what a halving search read from the rows before it began: how many labels there are.
+
+    The least number of rows of a round is a multiple of that.
+    """
+    reads = isinstance(getattr(search, "min_resources", None), str)
+    if not (reads and search.resource == "n_samples" and is_classifier(search.estimator)):
+        return ()
+    return (f"the set of class labels, which {type(search).__name__} read from y",)
+
+
+def is_classifier(estimator: Any) -> bool:
+    """Return whether scikit-learn takes an estimator for a classifier."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    kind = tags().estimator_type if tags else getattr(estimator, "_estimator_type", None)
+    return bool(kind == "classifier")
 
 
 def _adjacency(leaf: Any) -> str:
@@ -944,6 +996,25 @@ def holders_of_steps(estimator: Any, step: str | None = None) -> Iterator[tuple[
             yield from holders_of_steps(part, name)
 
 
+def about_holder(step: str | None, holder: Any) -> list[NotCovered]:
+    """Return the uncovered parts of what holds steps, or searches, besides these."""
+    found = [NotCovered.decided(step, holder, what) for what in what_rows_decide(holder)]
+    if watchers(holder):
+        what = (
+            "its callbacks, which were handed the rows and may keep what they computed. Set them "
+            "on the private steps, which hand them none"
+        )
+        found.append(NotCovered.left_out(step, holder, what))
+    return found
+
+
+def watchers(holder: Any) -> list[Any]:
+    """Return the callbacks of what holds steps; scikit-learn hands them the rows."""
+    # a bar looks at numbers of steps alone
+    known = getattr(holder, "_skl_callbacks", None) or ()
+    return [one for one in known if "ProgressBar" not in sklearn_bases(one)]
+
+
 def what_rows_decide(holder: Any) -> list[str]:
     """Return what a column transformer lets rows decide, in sentences with a place for its name.
 
@@ -1037,7 +1108,8 @@ def has_attributes(estimator: Any) -> bool:
 
 def _was_fitted(step: Any) -> bool:
     """Return whether a step of a fitted pipeline was fitted; a sampler may keep nothing."""
-    return multiplies_rows(step) or has_attributes(step)
+    frozen = type(step).__name__ == "FrozenEstimator"
+    return frozen or multiplies_rows(step) or has_attributes(step)
 
 
 def keeps_ledgers(estimator: Any, depth: int = 0) -> bool:
@@ -1136,9 +1208,11 @@ def drawn_rows(holder: Any) -> tuple[bool, dict[int, int]]:
 
 
 def _unknown_draws(holder: Any) -> bool:
-    # seeds of the last fit alone are kept, and weights of rows are no public number
+    # seeds and numbers of rows of the last fit alone are kept, which another one may have gone
+    # before, with other parameters; and weights of rows are no public number
     weighted = getattr(holder, "_sample_weight", None) is not None
-    return weighted or len(getattr(holder, "_seeds", ())) != len(holder.estimators_)
+    several = holder.warm_start or len(getattr(holder, "_seeds", ())) != len(holder.estimators_)
+    return weighted or several
 
 
 def _bagged(holder: Any) -> str | None:
@@ -1146,7 +1220,7 @@ def _bagged(holder: Any) -> str | None:
         return "its score on rows that were left out, which is exact"
     if getattr(holder, "_sample_weight", None) is not None:
         return "the rows that it drew, by weights of theirs"
-    if holder.bootstrap and _unknown_draws(holder):
+    if _unknown_draws(holder):
         return "rows that it drew several times, nobody knows how often: it keeps its last draws"
     return None
 
@@ -1269,6 +1343,32 @@ def assumptions_of(step: Any, where: str) -> tuple[str, ...]:
     return () if is_known(function) else (assumption_about(function, where),)
 
 
+def fits_used(step: Any) -> list[str]:
+    """Return the classes of the fits that functions of a FunctionTransformer visibly use."""
+    if "FunctionTransformer" not in sklearn_bases(step):
+        return []
+    options = [*(step.kw_args or {}).values(), *(step.inv_kw_args or {}).values()]
+    used = estimators_in(step.func, step.inverse_func, *options)
+    parts = [part for one in used for _, part in leaves(one)]
+    kinds = [type(part).__name__ for part in parts if not (is_free(part) or learns_nothing(part))]
+    return list(dict.fromkeys(kinds))
+
+
+#: methods by which a step learns, or does what it does
+_LEARNING = {"fit", "fit_transform", "partial_fit", "transform", "_transform"}
+
+
+def fits_anew(step: Any) -> bool:
+    """Return whether a class has methods of its own, and the tags of a class of scikit-learn."""
+    for base in type(step).__mro__:
+        ours = base.__module__.startswith(("sklearn.", "skdp."))
+        if ours or "__sklearn_tags__" in vars(base):
+            return False
+        if _LEARNING & set(vars(base)):
+            return True
+    return False
+
+
 def multiplies_rows(step: Any) -> bool:
     """Return whether a step hands on other rows, or more of them, than there are people."""
     # a PatchExtractor makes many rows of an image
@@ -1291,11 +1391,12 @@ def learns_nothing(step: Any) -> bool:
     Returns
     -------
     nothing : bool
-        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`; never of what resamples rows. A
-        FunctionTransformer learns nothing unless its function visibly mixes rows; that it does
-        not is assumed besides.
+        By its tag ``requires_fit=False``, or by `SHAPE_ONLY`; never of what resamples rows, nor of
+        a class that has the tag of another one and methods of its own. A FunctionTransformer
+        learns nothing unless its function visibly mixes rows, or uses a fit; that it does not is
+        assumed besides.
     """
-    if multiplies_rows(step):
+    if multiplies_rows(step) or fits_anew(step) or fits_used(step):
         return False
     if own_function(step) is not None:
         return not _mixes(step)
