@@ -7,17 +7,22 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    DPPCA,
+    BoundedScaler,
+    DPCovariance,
     DPFeatureCenterer,
     DPGridSearchCV,
     DPHeavyTailedMean,
     DPHingeSVM,
     DPHistogram,
+    DPKernelClassifier,
     DPKernelRegressor,
     DPLogisticRegression,
     DPLpRegressor,
@@ -29,6 +34,7 @@ from skdp import (
     DPSparseMeanEstimator,
     DPStandardScaler,
     FederatedDPLogisticRegression,
+    LocalDPCovariance,
     LocalDPLinearRegression,
     LocalDPMean,
     PrivacyBudget,
@@ -261,6 +267,8 @@ def test_an_estimate_on_its_bound(model):
     # 4,000 wide
     name = "bounds" if getattr(model, "bounds", None) else "data_norm"
     wide = {"bounds": (0, 8000), "data_norm": 8000.0}[name]
+    if isinstance(model, DPStandardScaler):
+        wide = (3500, 4500)
     assert warned(lambda: clone(model).set_params(**{name: wide}).fit(prices)) == []
 
 
@@ -364,3 +372,139 @@ def test_warnings_depend_on_no_row():
             for rows in (X[:200], 1e9 * X[200:400], 0 * X[:200])
         }
         assert len(texts) == 1
+
+
+# -- bounds that hide what tells rows apart --------------------------------------------------------
+
+FAR = np.random.default_rng(1).normal(size=(3000, 3)) + 5
+SIDE = (FAR.sum(axis=1) > 15).astype(int)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPHingeSVM])
+def test_rows_far_from_0_that_a_norm_makes_equal(kind):
+    category, text = the_warning(kind(data_norm=1.0, classes=(0, 1)), FAR, SIDE)
+    assert category is NoisyEstimateWarning
+    assert "nearly all rows are about as long as data_norm=1, or longer and scaled down" in text
+    assert "Give a larger data_norm, or None; or subtract public numbers" in text
+    # what is longer than a norm may lie around 0, and a right norm is one that some rows exceed
+    long = np.quantile(np.linalg.norm(FAR, axis=1), 0.95)
+    for rows, norm in ((FAR - 5, 0.1), (FAR - 4, 1.0), (FAR, long), (FAR, 30.0), (FAR, None)):
+        assert warned(lambda r=rows, n=norm: kind(data_norm=n, classes=(0, 1)).fit(r, SIDE)) == []
+
+
+@pytest.mark.parametrize("kernel", ["additive", "rbf", "linear"])
+def test_bounds_of_a_kernel_that_make_rows_equal(kernel):
+    model = DPKernelClassifier(kernel=kernel, classes=(0, 1), bounds=(0, 1e4))
+    category, text = the_warning(model, FAR, SIDE)
+    assert category is NoisyEstimateWarning
+    assert "rows are nearly equal between their bounds, which are far too wide, or in" in text
+    assert warned(lambda: model.set_params(bounds=(0, 12)).fit(FAR, SIDE)) == []
+    # all values are in the middle, where rows of lines are short
+    if kernel == "linear":
+        text = the_warning(model.set_params(bounds=(-1e4, 1e4)), FAR, SIDE)[1]
+        assert "almost no row has an influence" in text
+        assert "Give narrower bounds." in text
+
+
+def test_columns_that_a_scaler_has_made_constant():
+    scaled = make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(classes=(0, 1)))
+    (one,) = warned(lambda: scaled.fit(FAR, SIDE))
+    assert "almost no row has an influence" in str(one.message)
+    assert "Check that columns of X vary, and by which bounds they were" in str(one.message)
+
+
+@pytest.mark.parametrize(
+    ("wide", "said"),
+    [
+        (
+            (-1e4, 1e4),
+            "the variances of column(s) 0, 1, 2 are hidden by their noise, which was taken",
+        ),
+        ((0, 1e4), "most rows may lie beyond it, or next to it in bounds that are far too wide"),
+    ],
+    ids=str,
+)
+def test_bounds_of_a_scaler_that_are_too_wide(wide, said):
+    category, text = the_warning(DPStandardScaler(bounds=wide), FAR)
+    assert category is NoisyEstimateWarning
+    assert said in text
+    # one is enough
+    assert "(2)" not in text
+    assert warned(lambda: DPStandardScaler(bounds=(0, 10)).fit(FAR)) == []
+    some = np.where([True, False, True], FAR, 5.0)
+    assert "column(s) 1 are" in the_warning(DPStandardScaler(bounds=(0, 10)), some)[1]
+    assert warned(lambda: DPStandardScaler(with_std=False, bounds=(0, 10)).fit(some)) == []
+    assert "hidden by their noise" in the_warning(DPStandardScaler(bounds=(0, 10)), FAR[:30])[1]
+
+
+def test_a_norm_of_a_covariance_that_all_rows_exceed():
+    said = "nearly all rows are as long as data_norm=0.1, or longer and scaled down to it"
+    assert said in the_warning(DPCovariance(data_norm=0.1), FAR - 5)[1]
+    assert said in the_warning(DPPCA(1, data_norm=0.1), FAR)[1]
+    # directions of rows around 0 remain
+    assert warned(lambda: DPPCA(1, data_norm=0.1).fit((FAR - 5) * [3, 1, 1])) == []
+    length = np.linalg.norm(FAR - 5, axis=1)
+    for share in (0.5, 0.95):
+        model = DPCovariance(data_norm=np.quantile(length, share))
+        assert warned(lambda m=model: m.fit(FAR - 5)) == []
+    rows = np.tile(FAR - 5, (7, 1))
+    said = "nearly all rows are as long as data_norm=1, or longer"
+    assert said in the_warning(LocalDPCovariance(), 5 * rows)[1]
+    assert warned(lambda: LocalDPCovariance(data_norm=np.median(length)).fit(rows)) == []
+    for model in (DPCovariance(bounds=(0, 1)), DPPCA(1, bounds=(0, 1e4))):
+        assert "the mean lies at the edge of bounds" in the_warning(model, FAR)[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"C": 1.0}, "with C=1: "), ({"coef_bound": 5.0}, "with coef_bound=5: ")],
+    ids=str,
+)
+def test_columns_in_unlike_units_that_a_penalty_keeps(given, said):
+    model = DPLogisticRegression(classes=(0, 1), **given)
+    category, text = the_warning(model, FAR * [1, 1e4, 1], SIDE)
+    assert category is NoisyEstimateWarning
+    assert f"columns of X have unlike units, and keep them {said}the largest hide" in text
+    for rows in (FAR, FAR - 5, FAR[:, :1], np.ones((3000, 2)) * FAR[:, :1]):
+        assert warned(lambda r=rows: model.fit(r, SIDE)) == []
+        # the count is part of the budget
+        assert 0.99 < model.privacy_spent_[0] <= 1.0
+    # without a penalty they are brought to one unit
+    free = clone(model).set_params(C=np.inf, coef_bound=None)
+    assert warned(lambda: free.fit(FAR * [1, 1e4, 1], SIDE)) == []
+
+
+# -- what a search hears of its winner -------------------------------------------------------------
+
+
+def test_a_search_tells_what_is_noise_about_its_winner():
+    model = DPLogisticRegression(classes=(0, 1), data_norm=12.0)
+    grid = {"C": [0.1, 10.0]}
+    assert warned(lambda: DPGridSearchCV(model, grid, epsilon=4.0).fit(FAR, SIDE)) == []
+    category, text = the_warning(
+        DPGridSearchCV(model, grid, epsilon=4.0, refit=False), FAR, 5 * SIDE
+    )
+    assert category is NoisyEstimateWarning
+    assert text.count("of the best run, DPLogisticRegression: about ") == 1
+    assert "of the rows have a label outside classes=[0, 1]" in text
+    steps = make_pipeline(DPStandardScaler(bounds=(0, 1)), model)
+    search = DPGridSearchCV(steps, {"dplogisticregression__C": [0.1, 10.0]}, epsilon=4.0)
+    search.set_params(refit_share=0.5, strategy="subset", n_jobs=1)
+    assert (
+        "of the best run, DPStandardScaler: the mean lies at the edge"
+        in the_warning(search, FAR, SIDE)[1]
+    )
+    assert not hasattr(search.fit(FAR, SIDE).best_estimator_, "_doubts")
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.full)])
+def test_a_search_tells_nothing_of_other_runs(backend):
+    # the wrong norm is in all runs but one, which is nearly always the best
+    norms = {"data_norm": [1e-3, 2e-3, 12.0]}
+    model = DPLogisticRegression(classes=(0, 1))
+    for seed in range(3):
+        search = DPGridSearchCV(model, norms, epsilon=12.0, n_jobs=2, random_state=seed)
+        with parallel_config(backend=backend):
+            raised = warned(lambda s=search: s.fit(FAR, SIDE))
+        assert search.best_index_ == 2
+        assert raised == []

@@ -59,6 +59,8 @@ from skdp._rows.streams import RowStream, through
 # in the range below, so that neither matters to the statistics.
 _TINY, _HUGE = 1e-140, 1e140
 RADIUS_RANGE = (1e-100, 1e100)
+# longest bounds that an error quotes, and features that it names
+_QUOTED, _SHOWN = 200, 6
 
 
 def check_radius(radius, name="data_norm"):
@@ -111,8 +113,8 @@ def check_bounds(bounds, n_features, name="bounds", feature_names=None):
         raise ValueError(
             f"{name} must be a pair (lower, upper) of finite numbers, or of arrays with one finite "
             "number per feature; or such a pair for every feature, in an array of shape "
-            f"(n_features, 2) or a dict by name; lower below upper. Got {bounds!r} for "
-            f"{n_features} feature(s)."
+            f"(n_features, 2) or a dict by name; lower below upper. Got "
+            f"{_given(bounds, readings, n_features)} for {n_features} feature(s)."
         )
     if len(sound) == 2 and not np.array_equal(*sound):
         one, other = ({i: tuple(map(float, pair)) for i, pair in enumerate(s.T)} for s in sound)
@@ -121,6 +123,18 @@ def check_bounds(bounds, n_features, name="bounds", feature_names=None):
             f"Give a dict by position or name: {one} or {other}."
         )
     return sound[0]
+
+
+def _given(bounds, readings, n_features):
+    """Return what was given for bounds; of many features only which are wrong."""
+    quoted = repr(bounds)
+    for lower, upper in readings:
+        if len(quoted) > _QUOTED and lower.shape == upper.shape == (n_features,):
+            wrong = np.flatnonzero(~((lower < upper) & np.isfinite(upper) & np.isfinite(lower)))
+            more = len(wrong) - _SHOWN
+            named = wrong[:_SHOWN].tolist()
+            return f"other bounds of features {named}" + (f" and {more} more" if more > 0 else "")
+    return quoted if len(quoted) <= _QUOTED else f"{type(bounds).__name__} of {len(bounds)} entries"
 
 
 def bounds_of(estimator, n_features):

@@ -62,6 +62,7 @@ from skdp.linear_model._scales import (
     say_of_flat,
     say_of_scales,
     say_of_signal,
+    say_of_unlike,
 )
 from skdp.privacy.books.ledger import Ledger
 from skdp.privacy.books.texts import a_kind
@@ -551,6 +552,7 @@ class PrivateLinearClassifier(
                 seen = counts is not None or plan.counts_labels
                 say_of_far(doubts, norm, None, columns, None if seen else found.absent)
                 say_of_flat(doubts, scales, columns)
+                say_of_unlike(doubts, found, self.C, self.coef_bound)
             if not given:
                 problem = replace(problem, scale_mu=found.mu)
                 left = problem if counts is None else counts.left(problem)
@@ -632,9 +634,9 @@ class PrivateLinearClassifier(
             return plan_norm_check(scales, self.data_norm, *facts)
         # penalties and bounds are for columns as they are; other features have many columns
         alone = self.coef_bound is None and math.isinf(self.C)
-        if is_sparse or not alone or self._medians_first:
+        if is_sparse or self._medians_first:
             return scales
-        return plan_unit_check(scales, n_features, *facts)
+        return plan_unit_check(scales, n_features, *facts, stay=not alone)
 
     def _in_units(self, problem, data_norm):
         """Return a problem whose penalty and bound are for rows in units of a norm."""

@@ -70,6 +70,8 @@ _ENTRIES = 4
 _UNLIKE_SHARE, _UNLIKE_RANKS, _UNLIKE_PART, _FEWEST_UNLIKE = 0.3, 8.0, 0.25, 5.0
 # part of the squared budget of that count at most, where a map of rows makes up for units
 _UNLIKE_MOST = 0.03
+# where columns keep their units: ranks of the check, and the part of the rows beyond half of them
+_TOLD_RANKS, _TOLD = 20.0, 0.2
 # with more columns CSR rows have no units: there are 168 counts for each
 _MOST_STORED = 1 << 12
 # Releases, each of which reads the rows, for the median of the targets, of a column, and for a
@@ -133,6 +135,8 @@ class FoundScales:
         Whether the released counts leave a scale open, and whether many rows seem to be null.
     mu : float, default=0.0
         Gaussian-DP parameter of all that was released for them.
+    unlike : bool, default=False
+        Whether a released count shows that columns are in unlike units, which they keep.
     """
 
     radius: float
@@ -142,6 +146,7 @@ class FoundScales:
     vague: bool = False
     absent: bool = False
     mu: float = 0.0
+    unlike: bool = False
 
 
 @dataclass(frozen=True)
@@ -621,17 +626,20 @@ class NormCheck:
         Features that are smaller, but not 0, speak against it; whether in norms of their row.
     mu : float
         Gaussian-DP parameter: a hair more than the ledger will hold.
+    beyond : float, default=0.0
+        How many more than half of the rows are to have such a feature.
     """
 
     least: float
     of_norm: bool
     mu: float
+    beyond: float = 0.0
 
     def run(self, curator):
         """Return whether they are, by a released count."""
         query = MagnitudeSides((SmallEntry(self.least, self.of_norm),), np.array([0.5]))
         (most,) = curator.release(query, GaussianMechanism(self.mu / (1 + 1e-9)))
-        return float(most) < 0
+        return float(most) < self.beyond
 
 
 def _check_of_units(n_columns, mu):
@@ -654,7 +662,8 @@ class CheckedScales:
     check : NormCheck
         The check.
     alike, unlike : SearchedScales
-        What is searched if they are, nothing beside a norm; and if they are not.
+        What is searched if they are, nothing beside a norm; and if they are not. The same if the
+        check is for a warning alone.
     is_made_up : bool
         Whether rows are made up, for a plan with the most releases.
     """
@@ -683,7 +692,9 @@ class CheckedScales:
         is_alike, paid = self.check.run(curator) and not self.is_made_up, self.check.mu
         plan = self.alike if is_alike else self.unlike
         found = plan.run(curator, radius, center, scale)
-        return replace(found, mu=math.hypot(paid, found.mu) * (1 + 1e-9) if found.mu else paid)
+        mu = math.hypot(paid, found.mu) * (1 + 1e-9) if found.mu else paid
+        unlike = not is_alike and not self.is_made_up and self.unlike is self.alike
+        return replace(found, mu=mu, unlike=unlike)
 
 
 def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
@@ -723,7 +734,7 @@ def plan_norm_check(scales, norm, epsilon, delta, adjacency, is_made_up):
     return CheckedScales(check, nothing, scales, is_made_up)
 
 
-def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
+def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up, stay=False):
     """Plan whether units of columns are searched where not all of them can be paid for.
 
     Parameters
@@ -736,6 +747,8 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
         What is promised for the whole fit.
     is_made_up : bool
         Whether rows are made up for a plan.
+    stay : bool, default=False
+        Whether columns keep their units, and the check is for a warning alone.
 
     Returns
     -------
@@ -753,13 +766,18 @@ def plan_unit_check(scales, n_columns, epsilon, delta, adjacency, is_made_up):
     flags = {"with_radius": True, "is_sparse": True, "is_rough": True}
     plan = SearchedScales(scales.n_rows, n_columns=n_columns, unit=1.0, **flags)
     found = math.sqrt(_UNLIKE_SHARE) * ranks * gdp_mu(epsilon, delta) / plan.mu
-    mu, seen = _UNLIKE_RANKS / ranks, found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
-    if seen < _FEWEST_UNLIKE or mu > _UNLIKE_PART * scales.mu:
+    mu = (_TOLD_RANKS if stay else _UNLIKE_RANKS) / ranks
+    seen = found * math.sqrt(min(_ENTRIES / n_columns, 1.0))
+    if not stay and seen < _FEWEST_UNLIKE:
+        return scales
+    if mu > _UNLIKE_PART * scales.mu or (stay and n_columns == 1):
         return scales
     alike = replace(scales, unit=scales.unit * math.sqrt(1 - (mu / scales.mu) ** 2))
-    return CheckedScales(
-        _check_of_units(n_columns, mu), alike, replace(plan, unit=found / ranks), is_made_up
-    )
+    unlike = alike if stay else replace(plan, unit=found / ranks)
+    check = _check_of_units(n_columns, mu)
+    if stay:
+        check = replace(check, beyond=_TOLD * scales.n_rows)
+    return CheckedScales(check, alike, unlike, is_made_up)
 
 
 def plan_alike_check(scales, n_columns, epsilon, delta, adjacency):
@@ -1099,6 +1117,26 @@ def say_of_far(doubts, found, scale, columns, absent=False):
         doubts.noise(
             "many rows seem to have a label outside classes, and contribute nothing. Compare "
             "classes with the labels in y."
+        )
+
+
+def say_of_unlike(doubts, found, C, coef_bound):
+    """Take note of columns in unlike units that stay as they are, by a released count.
+
+    Parameters
+    ----------
+    doubts, found : Doubts, FoundScales
+        Takes the note; what was found.
+    C, coef_bound : float, float or None
+        Which keep them.
+    """
+    if found.unlike:
+        name, usual = ("C", "inf") if coef_bound is None else ("coef_bound", "None")
+        given = C if coef_bound is None else coef_bound
+        doubts.noise(
+            f"columns of X have unlike units, and keep them with {name}={given:.4g}: the largest "
+            "hide the others. Scale them first (BoundedScaler, DPStandardScaler), or leave "
+            f"{name}={usual}."
         )
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Covariance and principal components from local reports (Proposition 67)."""
 
+import math
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._export import TwinMixin, principal_components
-from skdp._gate import open_gate
+from skdp._gate import Doubts, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import check_radius
 from skdp._sklearn import (
@@ -30,6 +31,9 @@ from skdp.local.randomisers.ball import lift
 from skdp.local.randomisers.report import LocalReports
 from skdp.privacy.books.ledger import Ledger
 
+# a mean square is at least as large as so many deviations below its estimate
+_SURE = 2.0
+
 
 class MomentReports(ClientMixin):
     """Mixin for estimators from second moments of reports by lift, local or received."""
@@ -45,13 +49,16 @@ class MomentReports(ClientMixin):
         """Let every row report once, within the gate; return the sums of the reports."""
         n_rows, n_features = X.shape
         rows, randomiser = self._client_of(n_features)
-        sums = MomentSums(n_features)
-        with open_gate(
-            self, lambda: rows.admit(X), n_rows=n_rows, delta=0.0, adjacency="local"
-        ) as curator:
+        sums, doubts = MomentSums(n_features), Doubts(self)
+        local = {"delta": 0.0, "adjacency": "local", "doubts": doubts}
+        with open_gate(self, lambda: rows.admit(X), n_rows=n_rows, **local) as curator:
             query = LocalReports(rows.vectors, randomiser)
             add_reports(curator, query, self.epsilon, [((0, n_rows), sums)])
+            self._say_of_rows(doubts, sums, randomiser.unit)
         return sums
+
+    def _say_of_rows(self, doubts, sums, unit):
+        """Take note of what reports tell of the rows."""
 
     def _summed_up(self, sums):
         """Set the estimates from the sums of reports."""
@@ -147,7 +154,7 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
     squared error in the Frobenius norm is at most ``data_norm^2 (1 + (d + 1) s) / sqrt(n)``, where
     s is the variance of the noise. The estimate is the covariance of clipped rows. If the trace of
     `covariance_` plus the squared norm of `location_` is close to ``data_norm**2``, almost all rows
-    have that norm or were clipped to it, and a larger `data_norm` may be right.
+    have that norm or were clipped to it, and a larger `data_norm` may be right; `fit` warns.
 
     References
     ----------
@@ -220,6 +227,12 @@ class LocalDPCovariance(MomentReports, PlanMixin, BaseEstimator):
         X = validate_private_data(self, X, accept_sparse="csr")
         self._summed_up(self._reported(X))
         return self
+
+    def _say_of_rows(self, doubts, sums, unit):
+        # a trace errs by at most the root of the dimension times the error of Proposition 67
+        d, n = self.n_features_in_, sums.n_reports
+        error = math.sqrt(d / n) * (1 + (d + 1) * unit.noise_variance)
+        doubts.of_long_rows(float(np.trace(sums.second_moment(unit))) - _SURE * error)
 
     def _summed_up(self, sums):
         rows, self.randomiser_ = self._client_of(self.n_features_in_)

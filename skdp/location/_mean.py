@@ -227,15 +227,25 @@ def say_of_edge(doubts, mean, noise, name, otherwise=", or none for a private ra
         Another remedy.
     what : str, default="mean"
         What was released.
+
+    Returns
+    -------
+    doubted : bool
+        Whether there was something to say.
     """
     far = float(np.linalg.norm(mean) if name == "data_norm" else np.abs(mean).max())
     spread = noise * (math.sqrt(len(mean)) if name == "data_norm" else 1.0)
-    if far >= 1 - 2 * spread and spread <= _EDGE:
-        more = "a larger" if name == "data_norm" else "wider"
+    doubted = far >= 1 - 2 * spread and spread <= _EDGE
+    if doubted:
+        near, remedy = "", "a larger data_norm if you know that they do"
+        if name == "bounds":
+            near = ", or next to it in bounds that are far too wide"
+            remedy = "wider bounds, or narrower ones, if you know which is right"
         doubts.noise(
             f"the {what} lies at the edge of {name}, to which rows are clipped: most rows may lie "
-            f"beyond it. Give {more} {name} if you know that they do{otherwise}."
+            f"beyond it{near}. Give {remedy}{otherwise}."
         )
+    return doubted
 
 
 class DPMean(MeanEstimator):

@@ -22,6 +22,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._counted import in_parts, shares
+from skdp._gate import overheard
 from skdp._sklearn import is_sparse, resolve_classes, take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
@@ -1000,7 +1001,8 @@ def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):
     Returns
     -------
     model : estimator
-        Fitted model. Everything in it that depends on rows was released by curators.
+        Fitted model. Everything in it that depends on rows was released by curators; so was what
+        its `_doubts` depend on, the texts of what is noise about it.
 
     Raises
     ------
@@ -1022,10 +1024,12 @@ def fit_candidate(estimator, share, rows, seeds=None, public_seeds=()):
     drawing = unseeded(model)
     for leaf, seed in zip(drawing, public_seeds, strict=True):
         leaf.set_params(random_state=seed)
-    with warnings.catch_warnings(), routed(model, rows.groups, rows.weights) as passed:
-        # nobody is to be told the same in every run
+    given = model, rows.groups, rows.weights
+    with warnings.catch_warnings(), overheard() as doubts, routed(*given) as passed:
+        # nobody is to be told the same in every run, nor anything about a run that did not win
         warnings.simplefilter("ignore")
         model.fit(rows.X, rows.y, **passed)
+    model._doubts = doubts
     _check_fitted(model, budgets)
     # what was fitted may be clones of the leaves
     fitted = [(budgets.index(leaf.budget), leaf) for leaf in private_leaves(model)]

@@ -197,6 +197,9 @@ class DPSearchCV(TwinMixin, PlanMixin, BaseSearchCV):
         outcome = run_search(gate, candidates, scorer, rows, public, self.n_jobs)
         doubts = Doubts(self)
         epsilon, delta = plan.spent
+        # functions of what the winner has released; those of other runs are dropped with them
+        for text in outcome.model.__dict__.pop("_doubts"):
+            doubts.noise(f"of the best run, {text}")
         doubts.of_budget(n_rows, unit, epsilon, delta, assumptions)
         doubts.say()
         self.scorer_, self.n_splits_, self.plan_ = scorer, 1, plan

@@ -46,6 +46,7 @@ from skdp.local._covariance import (
     signed_components,
 )
 from skdp.location._base import shares_of_score
+from skdp.location._mean import say_of_edge
 from skdp.moments._products import (
     CONSTANT,
     BasisProducts,
@@ -280,6 +281,9 @@ def moments_of_columns(setting, n_features, n_components, means):
 
 # The fit: units, then products.
 
+# a mean square is at least as large as so many deviations below what was released
+_SURE = 3.0
+
 _SHARED = ("epsilon", "delta", "adjacency", "budget", "random_state")
 _CONSTRAINTS = {
     **{name: SHARED_CONSTRAINTS[name] for name in _SHARED},
@@ -301,6 +305,8 @@ class CovarianceEstimator(MomentEstimator):
 
     #: units of columns are that power of their spreads, where they are found
     _power = 1.0
+    #: squared length of the mean from which rows that are cut are told of, in units of the norm
+    _least_mean = 0.0
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -383,6 +389,8 @@ class CovarianceEstimator(MomentEstimator):
             moments = moments_of(query, made, deviation, setting.n_rows, setting.units)
             if known is not None and self.bounds is not None and self.data_norm is not None:
                 setting.doubts.promise("data_norm has no effect with bounds. Give only one.")
+            if known is not None:
+                self._say_of_bounds(setting, moments, deviation / setting.n_rows)
             self._keep(moments, setting.n_rows, setting.doubts)
 
         self._measured(
@@ -396,6 +404,22 @@ class CovarianceEstimator(MomentEstimator):
             n_releases=1 + (_ROUNDS if wide else 0),
         )
         return self
+
+    def _say_of_bounds(self, setting, moments, noise):
+        """Take note if most rows may lie beyond public bounds, by released moments alone."""
+        units, d = setting.units, len(moments.mean)
+        with np.errstate(under="ignore", over="ignore"):
+            mean = (moments.mean - units.center) / units.unit
+            variance = moments.covariance.diagonal() / units.unit / units.unit
+        if self.bounds is not None:
+            # that of a mean, half of the widths being 1
+            noise = noise * math.sqrt(0.5) / CONSTANT * units.radius
+            say_of_edge(setting.doubts, mean, noise, "bounds", "")
+            return
+        square = float(mean @ mean)
+        sure = square + float(variance.sum()) - _SURE * noise * math.sqrt(d)
+        if square >= self._least_mean:
+            setting.doubts.of_long_rows(sure)
 
     def _known(self, n_features, is_sparse):
         """Return public units of the columns with what maps rows to them, or None; and a domain."""
@@ -807,6 +831,8 @@ class DPPCA(PrincipalComponents, CovarianceEstimator):
 
     #: the least error of the whole matrix
     _power = 0.5
+    # directions of rows around 0 survive
+    _least_mean = 0.8
 
     _parameter_constraints = {
         **_CONSTRAINTS,

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from skdp._bisection import MANTISSA_BITS, FloatKey, SideSum, bisect_quantile, shortest
 from skdp._counted import check_groups, count_rows, counts_of, hidden_count
 from skdp._export import standard_scaler
-from skdp._gate import Doubts, open_gate
+from skdp._gate import Doubts, are_few, open_gate
 from skdp._plan import PlanMixin
 from skdp._rows.base import Box, bounds_of, sum_over
 from skdp._rows.columns import FeatureRows
@@ -54,7 +54,7 @@ _OUTSIDE = 0.4
 _LARGEST_BOUND, _SMALLEST_BOUND = 1.7e308, 1e-300
 
 
-def bounded_moments(curator, box, law, n_rows):
+def bounded_moments(curator, box, law, n_rows, doubts, is_told):
     """Release means and standard deviations of features within public bounds.
 
     Parameters
@@ -67,13 +67,26 @@ def bounded_moments(curator, box, law, n_rows):
         Noise, and its price.
     n_rows : int
         Number of rows.
+    doubts, is_told : Doubts, bool
+        Takes notes; whether variances below their noise are one.
 
     Returns
     -------
     mean, scale : ndarray of shape (n_features,)
         In the units of the data.
     """
-    mean, variance, _ = _moments_in(curator, box, law, n_rows)
+    mean, variance, noise = _moments_in(curator, box, law, n_rows)
+    # a variance is at least twice its noise
+    lost = (variance <= _SMALLEST * noise * (1 + 1e-9)) & (noise < _CLEAR) | (noise > _HIDES)
+    if say_of_edge(doubts, mean, WEIGHT * noise, "bounds"):
+        lost &= np.abs(mean) < 1 - 2 * WEIGHT * noise
+    if is_told and lost.any():
+        names = doubts.named(np.flatnonzero(lost))
+        doubts.noise(
+            f"the variances of column(s) {names} are hidden by their noise, which was taken for "
+            "them. Give narrower bounds, or use more rows, fewer columns or a larger epsilon; a "
+            "constant column is harmless."
+        )
     with np.errstate(under="ignore"):
         return box.center + box.half_width * mean, box.half_width * np.sqrt(variance)
 
@@ -260,6 +273,10 @@ def reach_at(noise):
 WEIGHT = math.sqrt((11 + 5 * math.sqrt(5)) / 8)
 #: what is subtracted from a square, so that a square of 0 is as long as one of 1
 OFFSET = (1 + 1 / WEIGHT**2) / 2
+# the smallest variance, in standard deviations of its noise; below which noise it is that of bounds
+# far too wide (in usual ones it is a sixteenth of the square of half the width, or more); and from
+# which noise any is hidden
+_SMALLEST, _CLEAR, _HIDES = 2.0, 0.015, 0.25
 
 
 @dataclass(frozen=True)
@@ -364,7 +381,7 @@ class MomentSum:
         noise = scale / n_rows
         # the square of a noisy mean is too large by the noise's variance
         variance = second / WEIGHT + OFFSET - first * first + noise * noise
-        floor = min(2 * noise / WEIGHT, 1.0)
+        floor = min(_SMALLEST * noise / WEIGHT, 1.0)
         return np.clip(first, -1.0, 1.0), np.clip(variance, floor, 1.0)
 
 
@@ -613,9 +630,8 @@ class DPStandardScaler(PlanMixin, ShiftAndScale):
                 mean, scale = unbounded_moments(curator, mu, self.adjacency, (n_rows, n_features))
                 say_of_moments(doubts, n_features, n_rows * mu, "public bounds", unit)
             elif self._releases and box is not None:
-                mean, scale = bounded_moments(curator, box, law, n_rows)
-                noise = curator.ledger.releases[-1].noise.scale / n_rows
-                say_of_edge(doubts, (mean - box.center) / box.half_width, noise, "bounds")
+                is_told = self.with_std and not are_few(n_rows, epsilon)
+                mean, scale = bounded_moments(curator, box, law, n_rows, doubts, is_told)
         # 6. attributes: what was released, and what is public
         self.mean_, self.var_, self.scale_ = mean, None, None
         if self.with_std:

@@ -171,7 +171,8 @@ class Preconditioned(Solver):
 # The second moments of the rows.
 
 # a mean square of lengths counts as 0 within so many deviations of its noise, if that is small
-# enough to show rows of a quarter of the norm
+# enough to show rows of a quarter of the norm; and a square of the mean is surely as long as that
+# many deviations below what was released
 _NOTHING, _LITTLE = 3.0, 0.06
 # length to which the second moments cut rows, in units of length of the rows
 _LONGEST_MOMENT = 2.0
@@ -888,7 +889,8 @@ class PreconditionedFit(Fit):
         if doubts is not None and not problem.is_made_up:
             one = self.moments.counted
             if not (one and doubts.of_labels(released[-1] / one, noise / one, problem.n_rows)):
-                self._say_of_nothing(doubts, spread.square, noise / problem.n_rows)
+                means = released / problem.n_rows
+                self._say_of_rows(doubts, means, spread.square, noise / problem.n_rows)
         plan = plan_geometry(
             problem,
             spread,
@@ -908,13 +910,15 @@ class PreconditionedFit(Fit):
         coef = plan.original(plan.kept * coef, problem.intercept)
         return coef, plan.length / _slope(problem.pointwise), plan.n_steps
 
-    def _say_of_nothing(self, doubts, square, noise):
-        """Collect a warning if the mean squared length of rows is 0 up to small noise."""
-        if square < (most := _NOTHING * noise * math.sqrt(self.moments.n_features)) < _LITTLE:
-            doubts.noise(
-                "almost no row has an influence: the mean square of their lengths, in units of "
-                f"data_norm, is below {most:.1g}. Give a smaller data_norm."
-            )
+    def _say_of_rows(self, doubts, released, square, noise):
+        """Collect a warning if rows in their bounds are nearly 0, or nearly the same vector."""
+        d, variance = self.moments.n_features, noise * noise
+        if square < (most := _NOTHING * noise * math.sqrt(d)) < _LITTLE:
+            doubts.of_short_rows(most)
+        mean = released[:d] @ released[:d] - d * variance
+        deviation = math.sqrt(4 * variance * max(mean, 0.0) + (2 * d) * variance**2)
+        if self.problem.has_labels:
+            doubts.of_equal_rows(mean - _NOTHING * deviation)
 
     def _descend(self, curator, plan):
         """Return the average of the later half of accelerated steps along released gradients.

@@ -547,7 +547,10 @@ def test_threads_and_joblib_tell_nothing_of_the_runs(capfd):
             search.fit(SECRET_X, SECRET_Y)
         assert warnings.filters == before
     assert len(FITTED) == 8
-    assert caught == []
+    # the winner, which is released, has one thing to say of so few rows
+    (one,) = caught
+    assert one.filename == __file__
+    assert str(one.message).count("of the best run, ") == str(one.message).count("Loud: ") <= 2
     assert capfd.readouterr() == ("", "")
 
 

@@ -541,6 +541,18 @@ def test_bounds_that_cannot_be_read_are_refused(bounds, message):
             scaler.fit(rows)
 
 
+def test_bounds_of_many_features_are_not_quoted():
+    rows, bounds = np.zeros((9, 40)), np.tile([0.0, 1.0], (40, 1))
+    bounds[[3, 31]] = 1.0
+    for wrong, said in (
+        (bounds, r"bounds of features \[3, 31\] for 40"),
+        ([(0, 1)] * 39, "of 39 en"),
+    ):
+        with pytest.raises(ValueError, match=said) as error:
+            DPStandardScaler(bounds=wrong).fit(rows)
+        assert len(str(error.value)) < 300
+
+
 def test_names_without_names_are_refused():
     with pytest.raises(ValueError, match="the rows have no names"):
         BoundedScaler({"age": (0, 100), "share": (0, 1)}).fit(AGES)
