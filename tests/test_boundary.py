@@ -54,16 +54,22 @@ RANKS = {
 
 
 @cache
+def walked(node):
+    """Return a node and all below it, as `ast.walk` does: many tests ask for the same."""
+    return list(ast.walk(node))
+
+
+@cache
 def imports(tree):
     """Return a list of (module, name or None, whether it happens inside a function)."""
     inside = {
         node
-        for function in ast.walk(tree)
+        for function in walked(tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for node in ast.walk(function)
     }
     found = []
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Import):
             found += [(alias.name, None, node in inside) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -75,8 +81,8 @@ def imports(tree):
 @cache
 def mentioned(tree):
     """Return all names and attributes that occur in code."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names = {node.id for node in walked(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in walked(tree) if isinstance(node, ast.Attribute)}
     return names | {name for _, name, _ in imports(tree) if name}
 
 
@@ -85,7 +91,7 @@ def calls(tree):
     """Return the last names of everything that is called."""
     return [
         getattr(node.func, "attr", getattr(node.func, "id", None))
-        for node in ast.walk(tree)
+        for node in walked(tree)
         if isinstance(node, ast.Call)
     ]
 
@@ -125,7 +131,7 @@ def private_names(tree):
         if package_of(module) == "sklearn"
         and any(part.startswith("_") for part in f"{module}.{name or ''}".split(".") if part)
     ]
-    for node in ast.walk(tree):
+    for node in walked(tree):
         if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
             base = ast.unparse(node.value)
             if package_of(base) == "sklearn":
@@ -190,7 +196,7 @@ def definitions(tree):
             found.append((node.name, node))
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                names = (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+                names = (part.id for part in walked(target) if isinstance(part, ast.Name))
                 found += [(name, node) for name in names]
     return found
 
@@ -439,7 +445,7 @@ def reached(roots):
         for source, imported, _ in imports(MODULES[module]):
             if package_of(source) == "skdp":
                 known[imported] = source
-        for node in ast.walk(own[name]):
+        for node in walked(own[name]):
             if isinstance(node, ast.Name) and node.id in own:
                 todo.append((module, node.id))
             elif isinstance(node, ast.Name) and known.get(node.id) in MODULES:
@@ -553,7 +559,7 @@ def test_every_law_is_told_by_its_base():
         name
         for tree in MODULES.values()
         for name, node in definitions(tree)
-        if any(ast.unparse(n.func) == "source.read" for n in ast.walk(node) if is_call(n))
+        if any(ast.unparse(n.func) == "source.read" for n in walked(node) if is_call(n))
     }
     assert readers <= laws | {"made_reports"}
 
@@ -565,7 +571,7 @@ def is_call(node):
 @cache
 def spoken(tree):
     """Return all names, attributes, and strings that could be attributes."""
-    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    strings = {node.value for node in walked(tree) if isinstance(node, ast.Constant)}
     return mentioned(tree) | {text for text in strings if isinstance(text, str)}
 
 
@@ -613,7 +619,7 @@ def test_the_side_of_a_curator_that_charges_sees_no_row():
     rows = {"admit", "__admit", "__rows", "read", "batch"}
     assert not spoken(tree) & {*rows, "numpy", "bits", "_bits"}
     # it asks a law for noise and lines, and never for a release
-    called = {ast.unparse(node.func) for node in ast.walk(tree) if is_call(node)}
+    called = {ast.unparse(node.func) for node in walked(tree) if is_call(node)}
     assert not set(GATED) & set(calls(tree))
     assert not any(name.endswith("law.release") for name in called)
     assert place_of("Curator") not in targets(module)
@@ -634,7 +640,7 @@ def test_the_rows_of_a_curator_are_sealed():
 FITS = {
     f"{name}:{node.name}": method
     for name, tree in TREES.items()
-    for node in ast.walk(tree)
+    for node in tree.body
     if isinstance(node, ast.ClassDef)
     for method in node.body
     if isinstance(method, ast.FunctionDef) and method.name == "fit"
@@ -647,7 +653,7 @@ def test_fit_keeps_nothing_that_was_computed_from_the_data(name):
 
 
 def test_ways_of_rows_through_the_gate_are_audited_as_fits_are():
-    found = [n for tree in TREES.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    found = [n for tree in TREES.values() for n in walked(tree) if isinstance(n, ast.FunctionDef)]
     ways = [node for node in found if node.name in WAYS and "open_gate" in calls(node)]
     assert {node.name for node in ways} == WAYS.keys()
     for node in ways:
@@ -676,7 +682,7 @@ def test_fit_does_not_count_the_rows_itself(name):
     # their number may be a secret: plans have it from `count_rows`
     if "count_rows" not in calls(FITS[name]):
         return
-    found = [n for n in ast.walk(FITS[name]) if isinstance(n, ast.Subscript | ast.Call)]
+    found = [n for n in walked(FITS[name]) if isinstance(n, ast.Subscript | ast.Call)]
     assert not {ast.unparse(n) for n in found} & {"X.shape[0]", "y.shape[0]", "len(X)", "len(y)"}
 
 
@@ -686,7 +692,7 @@ def test_fit_does_not_count_the_rows_itself(name):
 )
 def test_a_search_returns_what_was_released(name, private):
     tree = TREES["model_selection/_runs.py"]
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    found = [n for n in walked(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
     assert len(found) == 1
     assert Taint(found[0], private).found == []
     assert private <= {arg.arg for arg in found[0].args.args}
@@ -696,7 +702,7 @@ def test_a_search_fits_in_three_places():
     # one with shares, whose result is checked, one to null rows that keeps nothing, and one that
     # ends at its charge, before a row is admitted
     for name in (file for file in FILES if file.startswith("model_selection/")):
-        functions = [n for n in ast.walk(TREES[name]) if isinstance(n, ast.FunctionDef)]
+        functions = [n for n in walked(TREES[name]) if isinstance(n, ast.FunctionDef)]
         fitting = {f.name for f in functions if {"fit", "fit_transform"} & set(calls(f))}
         expected = {"_runs.py": {"fit_candidate", "null_charges", "refuse_rows"}}
         assert fitting == expected.get(name.split("/")[1], set()), name
