@@ -94,10 +94,10 @@ curves = {
     "smoothed, T = 1/128": smooth[1 / 128],
     "smoothed, best T": np.min(list(smooth.values()), axis=0),
     "plain, noisy subgradients": [
-        worst_excess(n, 3, mechanism="gradient", solver="gd") for n in ROWS[:3]
+        worst_excess(n, 2, mechanism="gradient", solver="gd") for n in ROWS[:3]
     ],
     "plain, localised minimisers": [
-        worst_excess(n, 4, mechanism="output", solver="phased") for n in ROWS[:4]
+        worst_excess(n, 2, mechanism="output", solver="phased") for n in ROWS[:4]
     ],
 }
 print("Worst excess of the sum of hinge losses, epsilon=1, delta=1e-6, replace-one\n")

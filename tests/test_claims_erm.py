@@ -356,7 +356,7 @@ def influence_of_groups(adjacency, ridge):
     return replace(facts, log_det=2 * math.log1p(1 / (8 * ridge)), of_groups=True)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1, 4)
 @every_perturbation_adjacency
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (4.0, 1e-3)])
 @pytest.mark.parametrize("strength", [0.6, 5.0])

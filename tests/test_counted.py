@@ -92,7 +92,7 @@ def rows_of(n_rows=300, seed=0):
     return X, (X[:, 0] + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(1, 6)
 @pytest.mark.parametrize("model", SUMS, ids=str)
 def test_a_row_more_or_less_moves_no_more_than_is_paid_for(model):
     result = trace_privacy(model)
@@ -142,8 +142,15 @@ def test_a_group_may_leave_with_all_of_its_rows():
     assert round(result.releases[0].distance, 6) == 1
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("model", [CLASSIFIER, DPMean(data_norm=1.0, **SECRET), SUMS[-3]], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(CLASSIFIER, marks=pytest.mark.full),
+        pytest.param(DPMean(data_norm=1.0, **SECRET), marks=pytest.mark.full),
+        pytest.param(SUMS[-3], marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_a_row_cannot_be_told_from_the_outside(model):
     X, y = rows_of(40)
     data = (X, y) if is_classifier(model) else (X,)

@@ -69,6 +69,7 @@ def test_readme_has_exactly_two_set_up_commands():
     assert read(ROOT / "README.md").count("```") == 2 * len(fenced("bash") + fenced("python"))
 
 
+@pytest.mark.full
 def test_six_lines_of_the_readme_run(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     (block,) = fenced("python")

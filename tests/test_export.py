@@ -96,7 +96,7 @@ def assert_twins(model, twin, X, tolerance=1e-12):
     assert not hasattr(model, "predict_proba") or hasattr(twin, "predict_proba")
 
 
-@pytest.mark.sample(6, 1000)
+@pytest.mark.sample(6, 60)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_configuration_has_a_twin_or_none(name):
     estimator = CONFIGURATIONS[name]

@@ -525,8 +525,7 @@ def test_words_of_one_person_are_not_frequent_however_often_they_stand_there():
 FEW = np.random.default_rng(5).choice(300, 200)
 
 
-@pytest.mark.full
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @every_estimator
 def test_groups_of_streams_are_those_in_memory(name, monkeypatch):
     if name in ("table", "drawn median"):

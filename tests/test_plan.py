@@ -44,7 +44,7 @@ def facts_of(release):
     return [noise.law, batch, *words, *(float(f"{number:.6g}") for number in numbers)]
 
 
-@pytest.mark.sample(6, 1000)
+@pytest.mark.sample(6, 60)
 @pytest.mark.parametrize(
     "name",
     [

@@ -672,6 +672,7 @@ def test_steps_of_classes_are_as_long_as_their_shares_and_noise_allow(
         np.testing.assert_allclose(times[:, 0], 0.5 / np.maximum(SHARES, 1 / 6), rtol=0.1)
 
 
+@pytest.mark.full
 def test_many_classes_get_as_far_as_with_four_times_the_steps(monkeypatch):
     X, y = rows_of_classes(20_000, np.full(16, 1 / 16))
     losses = {}

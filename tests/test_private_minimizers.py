@@ -935,6 +935,7 @@ def in_groups(loss, adjacency, rng, n_features, sparsity=None):
     return pair
 
 
+@pytest.mark.sample(4, 24)
 @every_adjacency
 @every_loss
 @pytest.mark.parametrize("seed", range(8))

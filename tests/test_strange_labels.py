@@ -320,6 +320,7 @@ def test_counts_of_classes_tell_of_labels_outside():
         model.set_params(classes=[0, 1]).fit(X, labels)
 
 
+@pytest.mark.full
 def test_clients_and_reports_of_which_none_has_a_label_are_doubted():
     rows = RNG.normal(size=(6000, 2)) / 2
     labels = np.where(rows[:, 0] + RNG.normal(size=6000) / 5 > 0, "yes", "no")

@@ -338,7 +338,8 @@ def as_word(value):
 def column_words(values):
     """Return a column as a list of words, None for what is missing."""
     listed = next(name for name in ("to_pylist", "tolist", "to_list") if hasattr(values, name))
-    return [as_word(value) for value in getattr(values, listed)()]
+    # most are text already, and a call for every one takes longer than the rest
+    return [v if type(v) is str else as_word(v) for v in getattr(values, listed)()]
 
 
 def bucket_of(n_buckets, word):
@@ -349,8 +350,9 @@ def bucket_of(n_buckets, word):
 
 def word_places(words, find):
     """Return the place of every word, -1 for one without, and -2 for a missing one."""
-    found = (-2 if word is None else find(word) for word in words)
-    return np.fromiter(found, np.int64, len(words))
+    # found once for all rows with the same word
+    places = {word: -2 if word is None else find(word) for word in set(words)}
+    return np.fromiter(map(places.__getitem__, words), np.int64, len(words))
 
 
 class TableRows:

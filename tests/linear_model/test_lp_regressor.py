@@ -242,6 +242,7 @@ def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
     assert np.median(scores) > -0.3
 
 
+@pytest.mark.full
 def test_a_spread_is_near_cells_that_have_rows():
     found = []
     for seed in range(60):
@@ -1623,7 +1624,7 @@ def test_pure_noise_keeps_its_claim(adjacency):
 @pytest.mark.sample(1)
 @every_adjacency
 @pytest.mark.parametrize("solver", SOLVERS)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_claims_are_kept_on_any_neighbours(solver, adjacency, data):
     first, second = data.draw(neighbours(adjacency, finite=True))

@@ -104,7 +104,7 @@ def test_misuse_is_refused(options, message, estimator):
         sgd(estimator, **options).fit(*rows())
 
 
-@pytest.mark.full
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("sampling", ["poisson", "without-replacement", "with-replacement"])
 @pytest.mark.parametrize("batch_size", [1, 199, 200, None])
