@@ -82,7 +82,7 @@ for name, values in curves.items():
 # %%
 # The picture
 # -----------
-# The third curve is flat: the influence of a row does not depend on its size.
+# The third curve is flat, up to its noise: the influence of a row does not depend on its size.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
