@@ -127,7 +127,8 @@ print(f"the private mean itself is off by {noisy.std() / N_ROWS:.3f}, typically"
 # -----------
 # The exact mean gives the income to the digit. The private one gives a number that is nearly
 # always outside the range of incomes, for any first customer: at the scale of one row, the noise
-# is a hundred times the spread of incomes. The classifier tolerates a mean that is a little wrong.
+# is more than a hundred times the standard deviation of incomes. The classifier tolerates a mean
+# that is a little wrong.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)

@@ -6,9 +6,9 @@ Private preprocessing of raw records: what becomes of each column
 
 Raw census records, with text, numbers of all sizes and unknown answers, go into one pipeline,
 which fits a private classifier of incomes. Every step before the classifier reads the private
-rows, too. This example shows what is released about the columns and at which price, the value of
-public knowledge, and how :func:`~skdp.privacy_spent` finds a step that learned from rows without a
-price.
+rows, too. This example shows what is released about the columns and at which price, what public
+knowledge changes, and how :func:`~skdp.privacy_spent` finds a step that learned from rows without
+a price.
 
 *You learn* to state what is public about a table, to read what was released about its columns, and
 what voids the claim.
@@ -53,9 +53,9 @@ print(f"\ntest accuracy {model.score(test, y_test):.3f}, spent {privacy_spent(mo
 # The first step of the pipeline is a :class:`~skdp.DPTableVectorizer`. It made three kinds of
 # releases, each for all columns of a kind together. Words were hashed into public buckets, and a
 # noisy count finds the frequent ones. Two searches and a sum find location and spread of the
-# numbers. More than nine in ten people have no capital loss, so noise decides whether a spread is
-# found; without one the column becomes its sign and its order of magnitude. Numbers also have
-# knots, which let a linear model bend.
+# numbers. More than nine in ten people have no capital loss, so noise decides whether its spread is
+# found. Where it is not, the table below says 0, and the column becomes its sign and its order of
+# magnitude. Numbers also have knots, which let a linear model bend.
 
 table = model["table"]
 for release in table.ledger_.releases:
@@ -113,8 +113,11 @@ PUBLIC = {
 }
 
 # %%
-# Public knowledge helps little with so many rows, and more with a few thousand. The picture has
-# means of two fits with fresh noise; on private data all of them would add up.
+# It need not help. A small part of the budget finds scales and frequent words well, so there is
+# little to save. Rare answers now have features, too, and knots are even between the bounds, not
+# near most people. Here the two curves are alike, and at a small epsilon the upper one may be that
+# for which nothing was said. Say bounds if a fit warns that rows are too few to find scales. The
+# picture has means of two fits with fresh noise; on private data all of them would add up.
 
 EPSILONS, REPEATS = [0.1, 0.3, 1.0], 2
 WAYS = {"nothing said": {}, "bounds and answers said": PUBLIC}

@@ -16,8 +16,11 @@ and anybody can check it line by line.
 # Two steps, two ledgers
 # ----------------------
 # Handwritten digits, standardised by private moments and classified. Each step has its own ledger.
+# Pixels near the border of an image are nearly always 0, so the scaler warns that the mean lies at
+# the edge of its bounds. The bounds are right here, and the warning is ignored.
 
 import math
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +35,10 @@ from skdp import (
     LedgerDisplay,
     privacy_spent,
 )
+from skdp.exceptions import NoisyEstimateWarning
 from skdp.privacy import gdp_epsilon
 
+warnings.simplefilter("ignore", NoisyEstimateWarning)
 DELTA = 1e-5
 X, y = load_digits(return_X_y=True)
 model = make_pipeline(
@@ -48,8 +53,9 @@ print(ledger)
 # Line by line
 # ------------
 # ``query``
-#     The statistic: here the sum of the rows and of their products, and then the sum over rows of
-#     gradients, each clipped to the stated length.
+#     The statistic. Here the first line is a check of ``data_norm``, for little: it counts rows
+#     with a value that is far too small for it. Then come the sum of the rows and of their
+#     products, and the sum over rows of gradients, each clipped to the stated length.
 # ``count``, ``size``
 #     How many times it was released, and how many numbers each time: for a gradient, one per
 #     coefficient.

@@ -86,9 +86,10 @@ with tempfile.TemporaryDirectory() as folder:
 # Two kinds of composition
 # ------------------------
 # ``composition="sum"``, the default, adds epsilons. ``"gaussian"`` adds the squares of mu, the
-# price of Gaussian noise, and reserves half of delta for it. For a few large fits the first is
-# better; for many small ones with Gaussian noise the second is much better. Choose before the
-# first fit: a later choice of the smaller total is not covered.
+# price of Gaussian noise, and reserves half of delta for it. The first is better for one fit that
+# uses all of delta, and for a few without Gaussian noise. For many small ones with Gaussian noise
+# the second is much better. Choose before the first fit: a later choice of the smaller total is
+# not covered.
 
 
 def after(counts, composition, epsilon, delta):

@@ -51,18 +51,23 @@ model = DPLogisticRegression(epsilon=1.0, delta=DELTA, **GIVEN).fit(X, y)
 print(model.ledger_)
 
 # %%
-# The first line is the geometry: the distance of the rows from the origin, and their spread, with
-# noise of a known size. The fit ignores what could be noise. With few rows or a small epsilon it
-# ignores first the products, then the variances, then the mean, and makes its steps on the
-# original rows. No threshold reads the data: the size of the noise decides.
+# The first line is a check of ``data_norm``, for a very small part of the budget: one count of rows
+# with an entry that is tiny beside that norm. If there are many, columns have unlike units or the
+# norm is far too large, and the fit finds units of its own.
 #
-# The second line is 24 gradients of the rows in that geometry, clipped row by row. Nothing outside
+# The second line is the geometry: the distance of the rows from the origin, and their spread, with
+# noise of a known size, and the number of rows with a known label. The fit ignores what could be
+# noise. With few rows or a small epsilon it ignores first the products, then the variances, then
+# the mean, and makes its steps on the original rows. No threshold reads the data: the size of the
+# noise decides.
+#
+# The third line is 24 gradients of the rows in that geometry, clipped row by row. Nothing outside
 # the ledger was learned from a row.
 #
 # Probabilities are calibrated, too. Clipping changes the link between scores and probabilities,
-# and ``predict_proba`` corrects most of the change. The noise of all steps is known. For sparse
-# rows, where it may dominate a score, it shortens the coefficients: probabilities become less
-# sure, and decisions do not change.
+# and ``predict_proba`` corrects most of the change. The noise of all steps is known, and the
+# gradients say how much of the scores is signal: coefficients are shortened by the rest.
+# Probabilities become less sure, and next to no decision changes.
 #
 # Error against passes
 # --------------------
@@ -96,10 +101,12 @@ for solver, values in curves.items():
 # mu, where mu is the Gaussian parameter of epsilon and delta, a sum of gradients has more noise
 # than all rows have signal, for any choice of steps (Sun, Suresh and Menon 2023, Section 4).
 #
-# A noisy mean, which the default has, moves the limit: 1 / (n mu) of the offset remains.
-# :class:`~skdp.papers.FeaturePreprocessing` of kind "center-clip" removes the limit. It finds
-# medians by halving intervals, which depends on no length, and twice the offset needs one more
-# halving. Fits warn of such rows, and say what to do: subtract a public number.
+# A noisy mean alone moves the limit: 1 / (n mu) of the offset remains. The default removes it. Its
+# check finds that one column is tiny beside the norm, and it looks for the origin and the unit of
+# every column by halving intervals, which depends on no length: twice the offset needs one more
+# halving. :class:`~skdp.papers.FeaturePreprocessing` of kind "center-clip", the method of the
+# paper, finds medians in the same way. Fits warn of such rows, and say what to do: subtract a
+# public number.
 
 warnings.simplefilter("ignore", NoisyEstimateWarning)
 
@@ -132,8 +139,9 @@ for name, values in far.items():
 # %%
 # The picture
 # -----------
-# Left: the plan with a geometry reaches its final error after a few passes; the other is still far
-# from it after hundreds. Right: guessing gives 0.5, and the grey line is n mu.
+# Left: the plan with a geometry reaches its final error after a few passes; the other needs a
+# hundred and more, and does not quite get there. Right: guessing gives 0.5, and the grey line is
+# n mu.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4.2), layout="constrained")
 STYLES = {"accelerated": ("tab:red", "s", "--"), "preconditioned": ("tab:blue", "o", "-")}
@@ -153,7 +161,8 @@ right.set(xscale="log", ylim=(0.38, 1.06), xlabel="offset of all rows", ylabel="
 right.set_title("rows far from the origin", fontsize=10)
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(fontsize=9, frameon=False)
+left.legend(fontsize=9, frameon=False)
+right.legend(fontsize=8, frameon=False, loc="center right", handlelength=1.3)
 if "__file__" in globals():  # run as a script, not in the gallery
     fig.savefig("how_the_default_plans_a_fit.png", dpi=150)
 

@@ -56,11 +56,11 @@ def error(model):
 # gradient, the target times the length of its row. This is the meaning of a Lipschitz constant in
 # practice.
 #
-# The third is :class:`~skdp.DPLpRegressor` with its defaults and no public knowledge. A tenth of
-# its epsilon finds the typical length of rows and targets, by counting rows beyond a radius; one
-# row changes such a count by one. Then the *derivative* of the loss is clipped, row by row. This
-# is a fit of another convex loss, which is linear far away (Huber's): a row still pulls, but no
-# more than others.
+# The third is :class:`~skdp.DPLpRegressor` with its defaults and no public knowledge. A small
+# part of its budget finds center and scale of features and targets, by counting rows beyond
+# thresholds; one row changes such a count by one, whatever its size. Then the *derivative* of the
+# loss is clipped, row by row. This is a fit of another convex loss, which is linear far away
+# (Huber's): a row still pulls, but no more than others.
 
 SIZES = np.logspace(1, 8, 8)
 METHODS = {
@@ -82,7 +82,7 @@ for name, values in curves.items():
 # %%
 # The picture
 # -----------
-# The third curve is flat: the influence of a row does not depend on its size.
+# The third curve is flat, up to its noise: the influence of a row does not depend on its size.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
@@ -107,8 +107,9 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # %%
 # The spent budget
 # ----------------
-# The ledger has a line for each scale that was found, and one for all gradients. The scales are
-# then public.
+# The first lines of the ledger are counts of rows, which find centers and scales of targets and
+# features; these are then public. Next are one sum, by which the coefficients have one scale, and
+# all gradients. The last line tests if targets follow features that are far out.
 
 model = DPLpRegressor(EPSILON, DELTA).fit(X, with_one_target(1e8))
 print(f"\nscale of rows {model.data_norm_:.2f}, of targets {model.target_scale_:.2f}")

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import none
 
 #: parameter sets of a test in the default tier, if no mark says how many; the others are full
-MOST_BY_DEFAULT = 4
+MOST_BY_DEFAULT = 6
 #: a selection's parameter sets in the default and the full tier together; the others are slow
 MOST_BEFORE_A_CHANGE = 10
 
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(items):
         # what another mark has put into the slow tier stays there
         free = [item for item in group if not in_a_later_tier(item)]
         if group[0].get_closest_marker("covering"):
-            kept, most = evenly(covering(free), 3 * MOST_BY_DEFAULT), MOST_BEFORE_A_CHANGE
+            kept, most = evenly(covering(free), 2 * MOST_BY_DEFAULT), MOST_BEFORE_A_CHANGE
         elif sample := group[0].get_closest_marker("sample"):
             kept, most = evenly(free, sample.args[0]), (*sample.args, MOST_BEFORE_A_CHANGE)[1]
         else:

@@ -242,7 +242,6 @@ def test_the_unit_of_targets_is_worth_more_where_rows_are_few():
     assert np.median(scores) > -0.3
 
 
-@pytest.mark.full
 def test_a_spread_is_near_cells_that_have_rows():
     found = []
     for seed in range(60):
