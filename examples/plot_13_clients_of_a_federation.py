@@ -68,9 +68,9 @@ print(model.ledger_)
 # Two fits at each of several local budgets, with and without central noise. One report in 650
 # dimensions is nearly all noise, but the sum of hundreds is not. These budgets look absurd
 # elsewhere: a client sends several reports, and if they add up to more than 20, a fit without
-# central noise would warn that this is almost no privacy. But a message of 650 numbers cannot be
-# reconstructed from a report with an epsilon of 32 (see the previous example), and this is the aim
-# of the paper.
+# central noise would warn that this is almost no privacy. But who knows little about a message of
+# 650 numbers cannot reconstruct it from a report with an epsilon of 32 (see the previous example),
+# and this is the aim of the paper.
 
 warnings.simplefilter("ignore", PrivacyWarning)
 LOCAL = [2, 8, 32, 128]
