@@ -18,8 +18,8 @@ within one budget; and to read their intervals, also for few rows.
 # ----------------------------------------
 # The table of the first lesson. Public are the names and types of its columns, the two classes of
 # incomes, and bounds of three columns; two have no bounds. The budget is 2 in all. A quarter of it
-# pays for a description: ``records.describe()`` of pandas, with noise. Most people are around 38,
-# and have no capital gain; losses are rare, or small.
+# pays for a description: ``records.describe()`` of pandas, with noise. About half of the people
+# are between 28 and 48, and at least three quarters have no capital gain and no capital loss.
 
 import warnings
 from pathlib import Path
