@@ -884,6 +884,7 @@ def test_entries_that_targets_follow_count_as_eight_lengths():
     X = rng.standard_t(2, size=(5000, 3))
     model = DPRidge(8.0, random_state=0).fit(X, X @ BETA[:3] + rng.normal(size=5000))
     assert any("squared residuals" in one.query for one in model.ledger_.releases)
+    assert model._found.farthest == pytest.approx(8 * model._units[0] / model.feature_scale_[0])
     row = np.array([[30.0, 0.0, 0.0]])
     np.testing.assert_allclose(model.predict(row), row @ model.coef_ + model.intercept_)
 

@@ -80,8 +80,8 @@ _RELATED = 0.8
 # deviations of noise by which coefficients find directions of low variance
 _LOW = 0.5
 # predictions clip entries of columns to so many lengths of rows: little is known of coefficients
-# along rows that were cut a great deal
-_AWAY = 4.0
+# along rows that were cut a great deal; and to so many where there are enough rows for a look
+_AWAY, _AWAY_SEEN = 4.0, 8.0
 # and to so many if a look says that this is nearer to the targets; a row counts by its squared
 # residual, up to that of so many usual sizes of a target
 _NEAR, _LARGE = 1.0, 3.0
@@ -815,14 +815,14 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
             line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
             if columns is not None:
                 first = slice(n_features)
+                looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
                 parts = [part[first] for part in (columns.center, columns.scale, columns.seen)]
                 far, near = (
                     StandardColumns(
                         *parts, farthest=min(StandardColumns.farthest, lengths * units.radius)
                     )
-                    for lengths in (_AWAY, _NEAR)
+                    for lengths in (_AWAY_SEEN if looks else _AWAY, _NEAR)
                 )
-                looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
                 columns = near if looks and self._is_nearer(setting, line, far, near) else far
             self._found = columns if self.data_norm is None else None
 
@@ -996,8 +996,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         predicted : ndarray of shape (n_samples,) or (n_samples, n_targets)
             ``X @ coef_.T + intercept_``. Where columns were standardised, entries further than 100
             units from their origin, or 10 where nothing was seen, count as that far, as in `fit`;
-            and those further than four lengths of a row in `fit`, or one where that was nearer to
-            the targets.
+            and those further than four lengths of a row in `fit`; eight where rows are enough for a
+            look at far entries, or one if that was nearer to the targets.
         std : ndarray of the shape of `predicted`
             Only with `return_std`: root of the squares of `residual_std_` and of the deviation of
             the prediction itself; infinite where `coef_std_` is. For residuals of equal variance.
