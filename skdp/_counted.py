@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rows count: as one of their group, by their weight, and all together where that is a secret.
+"""Counts of rows: as one of their group, by their weight, and all together where that is a secret.
 
 Groups. A person is protected with all rows, whatever their number. Neighbours differ in the rows of
 one group, in their number too; how many groups there are is public. A row counts as one over the
@@ -31,6 +31,7 @@ from scipy import sparse
 from skdp._rows.base import sum_over
 from skdp._rows.linear import LinearChunk, counted_rows
 from skdp._rows.streams import (
+    NOBODY,
     Identified,
     RowStream,
     arrow_targets,
@@ -40,6 +41,7 @@ from skdp._rows.streams import (
     is_text_of_arrow,
     marks_of,
     one_by_one,
+    refuse_masked,
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy.books.ledger import Ledger
@@ -139,7 +141,7 @@ def resolve_groups(groups, X, ordered=False):
         # pandas tells text apart without an object of Python for every row
         places, names = groups.factorize()
         if (places < 0).any():
-            raise ValueError(_NOBODY)
+            raise ValueError(NOBODY)
         found, codes = coded_identifiers(np.asarray(names))
         codes = codes[places]
     else:
@@ -153,7 +155,6 @@ def resolve_groups(groups, X, ordered=False):
     return (len(found), "group"), codes
 
 
-_NOBODY = "groups must not have missing identifiers."
 _WRONG_SHAPE = "groups must have one identifier for each row of X, shape ({},); got shape {}."
 
 
@@ -170,10 +171,11 @@ def identifiers_of(groups):
         ) from None
     if found.ndim != 1:
         raise ValueError(_WRONG_SHAPE.format("n_rows", found.shape))
-    # numpy spells out what is missing in a list of text, and forgets a mask
+    refuse_masked(groups)
+    # numpy spells out what is missing in a list of text
     spelled = found.dtype.kind == "U" and isinstance(groups, list | tuple)
-    if np.ma.is_masked(groups) or (spelled and any(map(_is_nobody, groups))):
-        raise ValueError(_NOBODY)
+    if spelled and any(map(_is_nobody, groups)):
+        raise ValueError(NOBODY)
     return found
 
 
@@ -214,7 +216,7 @@ def coded_identifiers(groups):
                 b"".join(listed)
                 return groups[rows], codes
         if _has_nobody(groups):
-            raise ValueError(_NOBODY)
+            raise ValueError(NOBODY)
         if np.can_cast(groups.dtype, np.float64):
             # the bits of a number tell it, once there is one zero
             numbers = groups.astype(np.float64 if groups.dtype.kind == "f" else np.int64) + 0
@@ -381,7 +383,7 @@ def _coded_text(column):
     """Yield the codes of the parts of a column of Arrow, which tells text apart itself."""
     for part in getattr(column, "chunks", [column]):
         if part.null_count:
-            raise ValueError(_NOBODY)
+            raise ValueError(NOBODY)
         coded = part.dictionary_encode()
         yield coded.dictionary.to_numpy(zero_copy_only=False), coded.indices.to_numpy()
 

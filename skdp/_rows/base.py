@@ -128,13 +128,15 @@ def check_bounds(bounds, n_features, name="bounds", feature_names=None):
 def _given(bounds, readings, n_features):
     """Return what was given for bounds; of many features only which are wrong."""
     quoted = repr(bounds)
+    if len(quoted) <= _QUOTED:
+        return quoted
     for lower, upper in readings:
-        if len(quoted) > _QUOTED and lower.shape == upper.shape == (n_features,):
+        if lower.shape == upper.shape == (n_features,):
             wrong = np.flatnonzero(~((lower < upper) & np.isfinite(upper) & np.isfinite(lower)))
             more = len(wrong) - _SHOWN
             named = wrong[:_SHOWN].tolist()
             return f"other bounds of features {named}" + (f" and {more} more" if more > 0 else "")
-    return quoted if len(quoted) <= _QUOTED else f"{type(bounds).__name__} of {len(bounds)} entries"
+    return f"{type(bounds).__name__} of {len(bounds)} entries"
 
 
 def bounds_of(estimator, n_features):

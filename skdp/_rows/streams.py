@@ -447,10 +447,13 @@ def as_column(y, n_rows, what, name):
     return y
 
 
+NOBODY = "groups must not have missing identifiers."
+
+
 def refuse_masked(groups):
     """Raise a ValueError if identifiers are masked: an array would have what stands under that."""
     if np.ma.is_masked(groups):
-        raise ValueError("groups must not have missing identifiers.")
+        raise ValueError(NOBODY)
 
 
 def _is_plain(X):

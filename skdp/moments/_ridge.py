@@ -290,7 +290,7 @@ class NormalEquations:
         left = one / (1 + one * d / (_RELATED * level) ** 2)
         targets = [_tempered(inner[j, j], noise, squares[j]) for j in range(d, len(squares))]
 
-        def along(product, variance):
+        def along(product, variance, values, vectors):
             """Return products in the directions, of the parts of the variance signal, and all."""
             explained = (_EXPLAINED * variance)[:, None]
             rest = (variance - explained) / self.n_rows
@@ -300,7 +300,7 @@ class NormalEquations:
 
         made, parts = (vectors * values) @ vectors.T, []
         for product, variance in zip(inner[:d, d:].T, targets, strict=True):
-            own, signal, total = along(product, variance)
+            own, signal, total = along(product, variance, values, vectors)
             likely = np.log(total).sum(axis=1) + (own**2 / total).sum(axis=1)
             likely = np.exp((likely.min() - likely) / 2) * _EXPLAINED_PRIOR
             parts.append(likely / likely.sum())
@@ -314,7 +314,7 @@ class NormalEquations:
         values = np.maximum(values, 0.01 * level)
         found, penalty = np.empty((d, len(targets))), np.empty(len(targets))
         for j, (product, variance) in enumerate(zip(inner[:d, d:].T, targets, strict=True)):
-            product, signal, total = along(product, variance)
+            product, signal, total = along(product, variance, values, vectors)
             own = parts[j] @ (signal / total) / values * product
             pull = own @ (product - values * own)
             penalty[j] = max(pull, 0.0) / max(float(own @ own), 1e-200)
