@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.utils.validation import has_fit_parameter
+
+from skdp import DPGridSearchCV, DPHingeSVM
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 #: outermost wrappers whose totals are whole, or say why not, and that take little time
@@ -43,6 +46,8 @@ def violations(verdicts):
 def test_no_whole_total_is_contradicted(fuzzer, wrapper):
     found = fuzzer.run_many(range(2, 4), only=wrapper)
     assert violations(found) == []
+    # what recorded them is gone, also from the class of all searches
+    assert not has_fit_parameter(DPGridSearchCV(DPHingeSVM(), {}), "sample_weight")
 
 
 @pytest.mark.slow

@@ -400,6 +400,19 @@ def test_a_second_question_is_answered_without_a_composition():
             found(epsilon=0.771)
 
 
+@pytest.mark.parametrize("ulps", [-9, 9])
+def test_another_processor_finds_the_same_price(ulps, monkeypatch):
+    epsilons = 0.31, 0.83, 2.9
+    here = [found(count=40, epsilon=epsilon) for epsilon in epsilons]
+    real = calibration.compose_epsilon
+    monkeypatch.setattr(
+        calibration, "compose_epsilon", lambda *about: real(*about) * (1 + ulps * 1e-10)
+    )
+    calibration.sampled_mus.cache_clear()
+    assert [found(count=40, epsilon=epsilon) for epsilon in epsilons] == here
+    calibration.sampled_mus.cache_clear()
+
+
 def test_reading_all_rows_is_worth_a_full_release():
     for kind in KINDS[:2]:
         value = found(Sampling(kind, 50, 50), 4)

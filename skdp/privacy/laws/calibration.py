@@ -292,9 +292,13 @@ def sampled_mus(
 
 
 def _coarse(mu: float) -> float:
-    """Return the parameter a little below a number of 30 bits, to which costs are rounded up."""
+    """Return the parameter a little below a number of 18 bits.
+
+    Costs are rounded up to 30 bits. Processors differ in the last bits of a composition, and the
+    search ends a hundred-millionth apart: so few bits give one seed the same noise on all of them.
+    """
     mantissa, exponent = math.frexp(mu)
-    return math.ldexp(math.floor(mantissa * 2**30) / 2**30, exponent) * (1 - 1e-12)
+    return math.ldexp(math.floor(mantissa * 2**18) / 2**18, exponent) * (1 - 1e-12)
 
 
 def _limit_guess(total: float, parts: tuple[SampledCost, ...]) -> float:
