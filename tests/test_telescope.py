@@ -338,7 +338,8 @@ def test_the_noise_is_that_of_the_largest_step_count_and_all_kinds_share_it():
         for level, cost in plan.costs:
             reach = 1.0 if level is None else math.sqrt(2)
             reach *= moved if cost.sampling.reads_all else 1
-            assert reach / cost.mu == pytest.approx(plan.sigma, rel=1e-8)
+            # prices are rounded to 18 bits
+            assert reach / cost.mu == pytest.approx(plan.sigma, rel=1e-5)
 
 
 def test_a_step_that_is_asked_for_is_made():

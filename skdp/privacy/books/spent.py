@@ -1313,6 +1313,9 @@ SHAPE_ONLY: dict[str, Callable[[Any], bool]] = {
     "SplineTransformer": lambda step: not isinstance(step.knots, str),
     # counts of the words of a public vocabulary, and parts of a row's length
     "CountVectorizer": lambda step: step.vocabulary is not None,
+    # places of words by their hash; scikit-learn 1.6 does not say that they do without a fit
+    "FeatureHasher": _always,
+    "HashingVectorizer": _always,
     "TfidfTransformer": lambda step: not step.use_idf,
     # encoders with public vocabularies, unless they count how frequent categories are
     "OneHotEncoder": _categories_are_given,
