@@ -106,37 +106,91 @@ def plan_counts(problem, plan, n_classes):
     return CountsPlan(query, law, noise, problem.n_rows)
 
 
-def balancing(coef):
-    """Return balanced weights of classes whose shares an intercept stands for.
+@dataclass(frozen=True)
+class ClassWeights:
+    """Weights of the classes of one fit: none, public ones, or balanced ones.
 
     Parameters
     ----------
-    coef : ndarray of shape (1,) or (n_classes,)
-        Logarithms of the odds of two classes, or of the shares of more.
+    public : ndarray of shape (n_classes,) or None
+        Public weights in the order of the classes, ones for balanced ones; None for no weights.
+    balanced : bool
+        Whether numbers of rows decide.
+    counts : CountsPlan, default=None
+        How these are released before the steps; None where the solver releases them itself.
     """
-    shares = softmax(np.append(0.0, coef) if len(coef) == 1 else coef)
-    return 1 / (len(shares) * shares)
+
+    public: Any
+    balanced: bool
+    counts: CountsPlan | None = None
+
+    def beside(self, problem, plan):
+        """Return these weights, with counts where a plan of steps has none; public numbers only."""
+        if not self.balanced or plan.counts_classes:
+            return self
+        return replace(self, counts=plan_counts(problem, plan, len(self.public)))
+
+    def left(self, problem):
+        """Return public facts with what counts leave of the budget."""
+        return problem if self.counts is None else self.counts.left(problem)
+
+    def say_of_noise(self, doubts, plan, facts):
+        """Warn where classes are too rare to be counted; `facts` are a number, a unit, epsilon."""
+        if self.balanced and self.counts is None and not plan.counts_classes:
+            n_rows, unit, epsilon = facts
+            doubts.noise(
+                f"class_weight='balanced' has no effect: {n_rows} {unit}s at epsilon={epsilon:.4g} "
+                "are too few to count the classes. Give public weights in a dict, or use more rows "
+                "or a larger epsilon."
+            )
+
+    def run(self, curator, plan, doubts):
+        """Return the weights that are known before the steps, with counts released."""
+        if self.counts is None:
+            return self.public
+        return self.counts.run(curator, None if plan.counts_labels else doubts)
+
+    def after(self, known, plan, intercept):
+        """Return the weights, those known before or by what an intercept says of shares.
+
+        Parameters
+        ----------
+        known : ndarray of shape (n_classes,) or None
+            From `run`.
+        plan : Fit
+            Of the steps that were made.
+        intercept : ndarray of shape (1,) or (n_classes,)
+            Logarithms of the odds of two classes, or of the shares of more.
+        """
+        if not self.balanced or self.counts is not None or not plan.counts_classes:
+            return known
+        shares = softmax(np.append(0.0, intercept) if len(intercept) == 1 else intercept)
+        return 1 / (len(shares) * shares)
 
 
-def given_weights(class_weight, classes):
-    """Return public weights in the order of the classes.
+def class_weights(class_weight, classes):
+    """Return the weights of classes that a user asks for.
 
     Parameters
     ----------
-    class_weight : dict
+    class_weight : dict, "balanced" or None
         As the user gave it. A class without a weight has 1.
     classes : ndarray of shape (n_classes,)
         Labels.
 
     Returns
     -------
-    weights : ndarray of shape (n_classes,)
+    weights : ClassWeights
 
     Raises
     ------
     ValueError
         If a label is no class, or a weight is no number in [1e-100, 1e100].
     """
+    if class_weight is None:
+        return ClassWeights(None, False)
+    if isinstance(class_weight, str):
+        return ClassWeights(np.ones(len(classes)), True)
     known = classes.tolist()
     unknown = [label for label in class_weight if label not in known]
     if unknown:
@@ -149,7 +203,7 @@ def given_weights(class_weight, classes):
             raise ValueError(
                 f"class_weight must map labels to numbers in [1e-100, 1e100]; got {class_weight!r}."
             )
-    return np.array(weights, dtype=np.float64)
+    return ClassWeights(np.array(weights, dtype=np.float64), False)
 
 
 def shifts(logs, linked, n_rows, longest):

@@ -9,6 +9,7 @@ model and a solver, from what the solver declares.
 
 import math
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -52,7 +53,7 @@ from skdp._typing import (
     Seed,
     VectorLike,
 )
-from skdp.linear_model._class_weight import balancing, given_weights, plan_counts, shifts
+from skdp.linear_model._class_weight import class_weights, shifts
 from skdp.linear_model._scales import (
     center_and_scale,
     plan_norm_check,
@@ -469,56 +470,38 @@ class PrivateLinearClassifier(
             If a shared budget has less left, or protects groups and there are none.
         """
         check_groups(self, groups)
+        # 1. price, before any data
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         asked = asked_solver(self.solver)
         if self.data_norm is not None:
             check_radius(self.data_norm)
+        # 2. validate
         X, y = validate_private_data(
             self, X, y, streams=True, classes=self.classes, accept_sparse=self._formats
         )
         classes, codes, outside, assumptions = resolve_classes(y, self.classes)
-        n_features, is_sparse = X.shape[1], leaves_out_zeros(X)
-        shape = n_features, len(classes), asked or Solver(), is_sparse
-        class_weight, counts = getattr(self, "class_weight", None), None
-        balanced = class_weight == "balanced"
-        weights = None
-        if class_weight is not None:
-            weights = given_weights({} if balanced else class_weight, classes)
-
-        hidden = hidden_count(self)
-
-        def planned(n_rows, unit="row"):
-            scales = self._checked_scales(n_rows, n_features, is_sparse)
-            problem = self._problem(scales, n_rows, *shape)
-            bound = 0 if hidden is None else hidden.most
-            problem = replace(problem, unit=unit, bound_on_rows=bound)
-            solver = chosen_solver(self, asked, problem)
-            return scales, problem, solver, solver.plan(problem)
-
+        weights = class_weights(getattr(self, "class_weight", None), classes)
+        # 3. plan, from public facts
+        is_sparse, hidden = leaves_out_zeros(X), hidden_count(self)
+        shape = X.shape[1], len(classes), asked or Solver(), is_sparse
+        planned = partial(self._planned_for, shape, asked, hidden)
         (n_rows, unit), whose = count_rows(groups, X, hidden, sample_weight, planned)
         scales, problem, solver, plan = planned(n_rows, unit)
-        given = self.data_norm is not None and not scales.n_releases
-        domain = L2Ball(self.data_norm) if given else EveryRow()
         check_reading(solver, X)
-        loss = problem.loss
-        if balanced and not plan.counts_classes:
-            counts = plan_counts(problem, plan, len(classes))
-            plan = plan if counts is None else solver.plan(counts.left(problem))
-        # rows that are moved, and those without units, get their constant feature later
-        intercept = 0.0 if solver.moves_rows else problem.intercept
+        weights = weights.beside(problem, plan)
+        if weights.counts is not None:
+            plan = solver.plan(weights.left(problem))
         doubts = Doubts(self)
         say_of_steps(doubts, self, solver)
         # few entries, or few coefficients: noise follows their number
         if not (is_sparse or problem.sparsity or isinstance(solver, solvers.FrankWolfe)):
             facts = n_rows, self.epsilon, plan.delta, self.adjacency, problem.size
             say_of_signal(doubts, *facts, unit)
-        if balanced and counts is None and not plan.counts_classes:
-            doubts.noise(
-                f"class_weight='balanced' has no effect: {n_rows} {unit}s at "
-                f"epsilon={self.epsilon:.4g} are too few to count the classes. Give public weights "
-                "in a dict, or use more rows or a larger epsilon."
-            )
+        weights.say_of_noise(doubts, plan, (n_rows, unit, self.epsilon))
+        # 4. gate; rows that are moved, and those without units, get their constant feature later
+        given = self.data_norm is not None and not scales.n_releases
+        intercept = 0.0 if solver.moves_rows else problem.intercept
         with open_gate(
             self,
             lambda: LinearRows(
@@ -526,10 +509,10 @@ class PrivateLinearClassifier(
                     solver,
                     plan,
                     top_entries(X, problem.sparsity),
-                    over_rows(loss.encode, codes),
+                    over_rows(problem.loss.encode, codes),
                     outside,
                 ),
-                domain,
+                L2Ball(self.data_norm) if given else EveryRow(),
                 intercept if given else 0.0,
                 effective_n_threads(),
                 counts_of(whose),
@@ -539,32 +522,31 @@ class PrivateLinearClassifier(
             delta=plan.delta,
             mu=plan.total_mu,
             assumptions=assumptions,
-            n_releases=self._n_releases(plan) + scales.n_releases + (counts is not None),
+            n_releases=self._n_releases(plan) + scales.n_releases + (weights.counts is not None),
             at_most=plan.at_most or scales.at_most,
             doubts=doubts,
         ) as curator:
+            # 5. run: units of rows, counts of classes, steps
             found = scales.run(curator, problem.data_norm, 0.0, 1.0)
             norm, columns = found.radius, found.columns
             # a public norm stands where nothing else was found
             if self.data_norm is None or columns is not None:
                 guessed = {"missing": not scales.n_releases, "vague": found.vague}
                 say_of_scales(doubts, self._unknown(), n_rows, self.epsilon, **guessed)
-                seen = counts is not None or plan.counts_labels
+                seen = weights.counts is not None or plan.counts_labels
                 say_of_far(doubts, norm, None, columns, None if seen else found.absent)
                 say_of_flat(doubts, scales, columns)
                 say_of_unlike(doubts, found, self.C, self.coef_bound)
             if not given:
-                problem = replace(problem, scale_mu=found.mu)
-                left = problem if counts is None else counts.left(problem)
+                left = weights.left(replace(problem, scale_mu=found.mu))
                 norm, columns, problem = self._bent(curator, solver, left, norm, columns)
                 curator.map_rows(lambda rows: readmitted(rows, L2Ball(norm), intercept))
                 plan = solver.plan(self._in_units(problem, norm))
-            if counts is not None:
-                weights = counts.run(curator, None if plan.counts_labels else doubts)
+            known = weights.run(curator, plan, doubts)
             coef, self._link, n_steps = plan.solution(curator, doubts)
-            coef = centered_classes(coef)
-            if balanced and plan.counts_classes and counts is None:
-                weights = balancing(coef[:, -1] * problem.intercept)
+        # 6. attributes
+        coef = centered_classes(coef)
+        known = weights.after(known, plan, coef[:, -1] * problem.intercept)
         self.classes_ = classes
         self.coef_, self.intercept_ = original_coef(
             coef[:, : problem.n_features],
@@ -575,9 +557,29 @@ class PrivateLinearClassifier(
         self._clipped_at = self.data_norm_ = norm
         self._found = columns
         self.feature_center_, self.feature_scale_ = center_and_scale(columns, problem.n_features)
-        self._weigh(weights, n_rows)
+        self._weigh(known, n_rows)
         self.n_iter_ = self._steps(n_steps)
         return self
+
+    def _planned_for(self, shape, asked, hidden, n_rows, unit="row"):
+        """Return the plans of scales and of steps, the problem and the solver, by public facts.
+
+        Parameters
+        ----------
+        shape : tuple of (int, int, Solver, bool)
+            Numbers of features and classes, solver with its options, and whether zeros are left
+            out.
+        asked, hidden : Solver or None, HiddenCount or None
+            Solver that was asked for; how the number of rows is released, if it is.
+        n_rows, unit : int, {"row", "group"}
+            Number of what is protected.
+        """
+        scales = self._checked_scales(n_rows, shape[0], shape[-1])
+        problem = self._problem(scales, n_rows, *shape)
+        bound = 0 if hidden is None else hidden.most
+        problem = replace(problem, unit=unit, bound_on_rows=bound)
+        solver = chosen_solver(self, asked, problem)
+        return scales, problem, solver, solver.plan(problem)
 
     def _weigh(self, weights, n_rows):
         """Take weights of classes into account, if the model has any."""
