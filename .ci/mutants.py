@@ -668,7 +668,7 @@ MUTANTS = [
         "tests/linear_model/test_lp_regressor.py",
     ),
     Mutant(
-        "a look of a ridge: it is not paid for", "DPRidge.fit",
+        "a look of a ridge: it is not paid for", "DPRidge._planned",
         r"plan\.length, mean=look\)", "plan.length)",
         "tests/test_moments.py",
     ),

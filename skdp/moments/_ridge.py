@@ -727,8 +727,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         """
         check_groups(self, groups)
         # 1. price, before any data
-        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        total = gdp_mu(epsilon, delta) if delta else epsilon
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
         # 2. validate
         is_known = self.data_norm is not None and self.target_scale is not None
         refuse_unscaled(X, is_known)
@@ -749,94 +749,118 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         # 3. plan, from public facts; 4. gate, 5. run
         n_features, shape = X.shape[1], y.shape[1:]
         n_targets = math.prod(shape)
-        size = n_features + n_targets
-        check_size(self, size, "Take DPLpRegressor, or fewer columns.")
+        check_size(self, n_features + n_targets, "Take DPLpRegressor, or fewer columns.")
         given = self._given(n_features, n_targets)
-        names = {"data_norm": self.data_norm, "target_scale": self.target_scale}
-        wanted = [name for name, value in names.items() if value is None]
-        if not delta and self.target_scale is None and n_targets > 1:
+        if not self.delta and self.target_scale is None and n_targets > 1:
             raise ValueError(
                 f"target_scale must be a number, or one for each of {n_targets} targets, with "
                 "delta=0: without a delta the scale of one target alone is searched. Got None."
             )
-
-        def planned(n_rows):
-            facts = {"n_rows": n_rows, "adjacency": self.adjacency}
-            if is_known:
-                longest, stretch = self._lengths(n_features, n_targets, total, facts)
-                unit = given / stretch
-                radius = _public_length(n_features, stretch, longest)
-                units = ColumnUnits(np.zeros(size), unit, radius)
-                move = partial(moved, weight=1 / unit, shift=0 * unit)
-                return KnownUnits(units, total, move, stretch)
-            if not delta:
-                return self._drawn(n_features, n_targets, facts)
-            plan = plan_units(
-                epsilon,
-                delta,
-                n_features=size,
-                by_column=True,
-                around_mean=False,
-                centered=not self.fit_intercept,
-                power=1.0,
-                n_targets=n_targets,
-                **facts,
-            )
-            dear = size > _MANY and plan.columns.mu > math.sqrt(_BESIDE_NORM) * total
-            if self.data_norm is not None and n_targets == 1 and dear:
-                return self._drawn(n_features, n_targets, facts)
-            if plan.columns.n_releases and n_targets == 1:
-                look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
-                price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
-                return replace(plan, look=look, price=price) if look else plan
-            if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:
-                return plan
-            # where columns are not searched, the target has an origin and a unit of its own
-            alone = self._drawn(n_features, n_targets, facts)
-            too_few = not alone.n_releases or alone.price**2 < _LEFT_BESIDE_TARGETS * total**2
-            return plan if too_few else alone
-
-        def released(setting):
-            units, columns = setting.units, setting.columns
-            query = RowProducts(size, units.radius, CONSTANT, lifted=True)
-            made, deviation = setting.release(query)
-            n_rows = setting.n_rows
-            equations = NormalEquations(
-                query.matrix(made) / n_rows,
-                n_features,
-                n_rows,
-                deviation / n_rows,
-                CONSTANT,
-                self.fit_intercept,
-            )
-            if wanted and delta:
-                facts = n_rows, epsilon, delta, self.adjacency, n_features + self.fit_intercept
-                say_of_signal(setting.doubts, *facts, searched=wanted)
-            line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
-            if columns is not None:
-                first = slice(n_features)
-                looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
-                parts = [part[first] for part in (columns.center, columns.scale, columns.seen)]
-                far, near = (
-                    StandardColumns(
-                        *parts, farthest=min(StandardColumns.farthest, lengths * units.radius)
-                    )
-                    for lengths in (_AWAY_SEEN if looks else _AWAY, _NEAR)
-                )
-                columns = near if looks and self._is_nearer(setting, line, far, near) else far
-            self._found = columns if self.data_norm is None else None
-
         self._measured(
             X,
             lambda plan, counts: _ridge_rows(X, target, counts, plan),
-            planned,
-            released,
+            partial(self._planned, given, n_targets),
+            partial(self._released, shape),
             groups=groups,
             sample_weight=sample_weight,
-            wanted=wanted,
+            wanted=self._unknown(),
             given=given,
         )
         return self
+
+    def _planned(self, given, n_targets, n_rows):
+        """Return the plan of units, and of the price of the products, by public facts.
+
+        Parameters
+        ----------
+        given : ndarray of shape (n_features + n_targets,)
+            Units that are known, NaN for the others.
+        n_targets, n_rows : int
+            Number of targets, and of rows or groups.
+        """
+        size, is_known = len(given), not np.isnan(given).any()
+        n_features, epsilon, delta = size - n_targets, self.epsilon, self.delta
+        total = gdp_mu(epsilon, delta) if delta else epsilon
+        facts = {"n_rows": n_rows, "adjacency": self.adjacency}
+        if is_known:
+            longest, stretch = self._lengths(n_features, n_targets, total, facts)
+            unit = given / stretch
+            radius = _public_length(n_features, stretch, longest)
+            units = ColumnUnits(np.zeros(size), unit, radius)
+            move = partial(moved, weight=1 / unit, shift=0 * unit)
+            return KnownUnits(units, total, move, stretch)
+        if not delta:
+            return self._drawn(n_features, n_targets, facts)
+        plan = plan_units(
+            epsilon,
+            delta,
+            n_features=size,
+            by_column=True,
+            around_mean=False,
+            centered=not self.fit_intercept,
+            power=1.0,
+            n_targets=n_targets,
+            **facts,
+        )
+        dear = size > _MANY and plan.columns.mu > math.sqrt(_BESIDE_NORM) * total
+        if self.data_norm is not None and n_targets == 1 and dear:
+            return self._drawn(n_features, n_targets, facts)
+        if plan.columns.n_releases and n_targets == 1:
+            look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
+            price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
+            return replace(plan, look=look, price=price) if look else plan
+        if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:
+            return plan
+        # where columns are not searched, the target has an origin and a unit of its own
+        alone = self._drawn(n_features, n_targets, facts)
+        too_few = not alone.n_releases or alone.price**2 < _LEFT_BESIDE_TARGETS * total**2
+        return plan if too_few else alone
+
+    def _unknown(self):
+        """Return the parameters that could have given what is searched."""
+        given = {"data_norm": self.data_norm, "target_scale": self.target_scale}
+        return [name for name, value in given.items() if value is None]
+
+    def _released(self, shape, setting):
+        """Release the products of rows in units, and keep the coefficients they lead to.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the target of a row.
+        setting : Setting
+            The rows in units, the plan, and how products are released.
+        """
+        n_features = self.n_features_in_
+        units, columns = setting.units, setting.columns
+        query = RowProducts(len(units.unit), units.radius, CONSTANT, lifted=True)
+        made, deviation = setting.release(query)
+        n_rows = setting.n_rows
+        equations = NormalEquations(
+            query.matrix(made) / n_rows,
+            n_features,
+            n_rows,
+            deviation / n_rows,
+            CONSTANT,
+            self.fit_intercept,
+        )
+        if self._unknown() and self.delta:
+            facts = n_rows, self.epsilon, self.delta, self.adjacency
+            n_coefs = n_features + self.fit_intercept
+            say_of_signal(setting.doubts, *facts, n_coefs, searched=self._unknown())
+        line = self._keep(equations, units, setting.plan.stretch, shape, setting.doubts)
+        if columns is not None:
+            first = slice(n_features)
+            looks = isinstance(setting.plan, UnitsPlan) and setting.plan.look
+            parts = [part[first] for part in (columns.center, columns.scale, columns.seen)]
+            far, near = (
+                StandardColumns(
+                    *parts, farthest=min(StandardColumns.farthest, lengths * units.radius)
+                )
+                for lengths in (_AWAY_SEEN if looks else _AWAY, _NEAR)
+            )
+            columns = near if looks and self._is_nearer(setting, line, far, near) else far
+        self._found = columns if self.data_norm is None else None
 
     def _is_nearer(self, setting, line, far, near):
         """Return whether predictions are much nearer to the target with entries cut short.
