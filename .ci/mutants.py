@@ -201,13 +201,13 @@ MUTANTS = [
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
-        "ranks of a group count one each", "RankRows.ranked",
-        r"parts\.take\(order\)", "np.full(len(order), PARTS)",
+        "ranks of a group count one each", "in_order",
+        r"both & \(\(1 << _PART_BITS\) - 1\)", "np.full(len(both), PARTS)",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
-        "ranks of a group are put in order by their last digits alone", "RankRows.ranked",
-        r"range\(16, int\(self\._cells\.max\(\)\)\.bit_length\(\), 16\)", "()",
+        "ranks of a group are in no order", "in_order",
+        r"both\.sort\(\)", "pass",
         "tests/test_grouped_statistics.py",
     ),
     Mutant(
