@@ -328,6 +328,8 @@ class LedgerDisplay:
 
 #: heights of rows, in lines of text
 HEADER, GAP = 1.5, 0.6
+#: points of a line of small text, and the smallest text that can be read
+LINE, SMALL, SMALLEST = 10.0, 8.3, 5.0
 
 
 def plot_bars(display, ax, *, wrap, bar_kw):
@@ -348,20 +350,25 @@ def plot_bars(display, ax, *, wrap, bar_kw):
     lines_of_text = 1.8 * (len(display.parts) + 1) + 2.8 * len(display.not_covered)
     ax = axes_for(ax, "LedgerDisplay.plot", 4.8, 1.3 + 0.2 * lines_of_text)
     rows, headers, height = _bar_rows(display, ax, wrap)
+    # axes that somebody gave may be too short for lines: names in one line, then smaller ones
+    room = 72.0 * ax.get_position().height * ax.figure.get_size_inches()[1] / LINE
+    if height > room and wrap is None:
+        rows, headers, height = _bar_rows(display, ax, wrap, cut=True)
+    size = {"fontsize": min(max(SMALL * room / height, SMALLEST), SMALL)}
     look = {"height": 1.1, "color": "0.75", "edgecolor": "0.25", "linewidth": 0.8}
     bars = []
     for at, label, part in rows:
         if part is None:
-            words_beside(ax, 0, at, label, style="italic")
+            words_beside(ax, 0, at, label, style="italic", **size)
         elif part.hidden:
             words = f"seen by the aggregator: {part.epsilon:.3g}"
-            words_beside(ax, 0, at, words, style="italic")
+            words_beside(ax, 0, at, words, style="italic", **size)
         else:
             (bar,) = ax.barh(at, part.epsilon, **options(look, bar_kw))
             bars.append(bar)
-            words_beside(ax, part.epsilon, at, f"{part.epsilon:.3g}")
+            words_beside(ax, part.epsilon, at, f"{part.epsilon:.3g}", **size)
     for at, step in headers:
-        words_beside(ax, 0, at, step, fontweight="bold")
+        words_beside(ax, 0, at, step, fontweight="bold", **size)
     what = "all with a ledger" if display.not_covered else "all together"
     label = f"{what}: {display.total:.4g}"
     lines = [ax.axvline(display.total, color="black", linewidth=1.5, label=label)]
@@ -369,12 +376,15 @@ def plot_bars(display, ax, *, wrap, bar_kw):
         label = f"plain sum of the bars: {display.plain_sum:.4g}"
         look = {"color": "0.35", "linestyle": ":", "linewidth": 1.3, "label": label}
         lines.append(ax.axvline(display.plain_sum, **look))
-    _dress(ax, display, rows, height)
+    _dress(ax, display, rows, height, size)
     return ax, bars, lines
 
 
-def _bar_rows(display, ax, wrap):
-    """Return rows (position, label, part or None), headers (position, step), and the height."""
+def _bar_rows(display, ax, wrap, cut=False):
+    """Return rows (position, label, part or None), headers (position, step), and the height.
+
+    Names have the first of their lines only if they are cut.
+    """
     steps = list(dict.fromkeys(part.step for part in display.parts))
     grouped = len(steps) > 1 or bool(display.not_covered)
     rows, headers, at = [], [], 0.0
@@ -386,7 +396,11 @@ def _bar_rows(display, ax, wrap):
             if part.step != step:
                 continue
             times = f" ({part.count}\N{NO-BREAK SPACE}times)" if part.count > 1 else ""
-            label = wrapped(part.name + times, ax, wrap)
+            first, *more = wrapped(part.name, ax, wrap).split("\n")
+            if cut:
+                label = first + (" …" if more else "") + times
+            else:
+                label = wrapped(part.name + times, ax, wrap)
             space = 1.7 + label.count("\n")
             rows.append((at + space / 2, label, part))
             at += space
@@ -400,10 +414,10 @@ def _bar_rows(display, ax, wrap):
     return rows, headers, at
 
 
-def _dress(ax, display, rows, height):
+def _dress(ax, display, rows, height, size):
     """Label the axes."""
     labels = ["not covered" if part is None else label for _, label, part in rows]
-    ax.set_yticks([at for at, _, _ in rows], labels, fontsize="small")
+    ax.set_yticks([at for at, _, _ in rows], labels, **size)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(height + 0.4, -0.3)
     widest = max(

@@ -3,6 +3,7 @@
 """Displays: ledgers, searches, utility, audits."""
 
 import dataclasses
+import itertools
 import math
 import subprocess
 import sys
@@ -220,6 +221,18 @@ def test_repeats_of_a_query_are_one_bar():
     assert len(display.lines_) == 1
     narrow = display.plot(wrap=12)
     assert max(map(len, labels(narrow)[0].split("\n"))) <= 32
+
+
+def test_labels_do_not_overlap_in_short_axes():
+    model = make_pipeline(DPStandardScaler(), classifier(data_norm=None, solver="auto"))
+    figure = plt.figure(figsize=(4, 2.2))
+    display = LedgerDisplay.from_estimator(model.fit(X, y), ax=figure.add_subplot())
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    assert len(boxes) >= 4
+    assert all(below.y1 <= above.y0 + 1 for above, below in itertools.pairwise(boxes))
+    # and whole names where somebody says so
+    assert any("\n" in label for label in labels(display.plot(wrap=12)))
 
 
 def test_pure_noise_has_an_epsilon_at_delta_0():
