@@ -33,7 +33,7 @@ OUTLOOKS = (
     (300.0, "usually level with the fit without privacy"),
     (50.0, "usually within a point of the fit without privacy, at worst five below it"),
     (10.0, "usually four points below the fit without privacy, at worst twelve"),
-    (2.0, "usually thirteen points below the fit without privacy, at worst twenty-two"),
+    (2.0, "usually fourteen points below the fit without privacy, at worst twenty-seven"),
     (0.0, "mostly noise: almost nothing will be learned"),
 )
 

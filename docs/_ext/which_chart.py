@@ -53,7 +53,7 @@ TASKS = [
             ("labels only", "DPHingeSVM"),
             ("default mechanism", 'mechanism="auto"'),
             ("random batches", 'solver="sgd"'),
-            ("100,000 features", 'solver="lazy-sgd"'),
+            ("500,000 features", 'solver="lazy-sgd"'),
             ("few features matter", 'solver="frank-wolfe"'),
         ],
     ),
