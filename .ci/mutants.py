@@ -70,6 +70,21 @@ MUTANTS = [
     ),
     # totals and budgets
     Mutant(
+        "spent: a slice of a pipeline forgets the steps before", "note_of_fit",
+        r"before \+= steps_before\(holder, place\)", "pass",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "spent: a lost private fit before another is not named", "_Total.add_missing",
+        r"before\.fit not in self\.fits and", "False and",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "spent: a derived class with a fit of its own is believed", "overrides_fit",
+        r"any\(_LEARNING & set\(vars\(base\)\) for base in others\)", "False",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
         "ledgers with one seed's noise add up", "Ledger.__add__",
         r"if s in self\.streams", "if False",
         "tests/privacy/test_identity.py",

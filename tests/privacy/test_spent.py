@@ -4,6 +4,7 @@
 
 import copy
 import math
+import pickle
 from functools import reduce
 from operator import add
 
@@ -87,6 +88,7 @@ from skdp import (
     PrivacyBudget,
     PrivUnitPrivatizer,
     RandomFourierFeatures,
+    privacy_card,
     privacy_spent,
 )
 from skdp.federated import Population
@@ -219,7 +221,7 @@ def test_an_unfitted_pipeline_is_refused():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_second_fit_that_fails_midway_is_told_by_a_shared_budget(shared):
+def test_a_second_fit_that_fails_midway_is_named(shared):
     budget = PrivacyBudget(epsilon=5.0, delta=1e-4) if shared else None
     scaler, last = DPStandardScaler(epsilon=0.2), classifier()
     inner = make_pipeline(NormClipper(), scaler.set_params(budget=budget))
@@ -232,14 +234,128 @@ def test_a_second_fit_that_fails_midway_is_told_by_a_shared_budget(shared):
         model.set_params(model__max_iter=-1).fit(SPENT_X, SPENT_Y)
     assert scaler.ledger_ is not before
     spent = privacy_spent(model)
-    # without a budget nothing tells: the pitfall that the guide names
     assert spent.covered == pytest.approx(whole.covered)
-    assert [(item.kind, item.step) for item in spent.uncovered] == [("fits", "rows")] * shared
-    if shared:
-        assert "step 'rows' that went before the one of step 'model'" in str(spent)
-        assert [charge.label for charge in budget.charges].count("DPStandardScaler") == 3
-        model.set_params(model__max_iter=2).fit(SPENT_X, SPENT_Y)
-        assert privacy_spent(model).uncovered == ()
+    assert [(item.kind, item.step) for item in spent.uncovered] == [("fits", "dpstandardscaler")]
+    assert "step 'dpstandardscaler' that went before the one of step 'model'" in str(spent)
+    model.set_params(model__max_iter=2).fit(SPENT_X, SPENT_Y)
+    assert privacy_spent(model).uncovered == ()
+
+
+def centered(rows):
+    return rows - rows.mean(axis=0)
+
+
+LEARNERS = [
+    StandardScaler(), SimpleImputer(), SelectFromModel(DPLogisticRegression(classes=[0, 1])),
+    DPStandardScaler(epsilon=0.2), make_pipeline(NormClipper(), DPStandardScaler(epsilon=0.2)),
+    FeatureUnion([("one", DPStandardScaler(epsilon=0.2)), ("two", NormClipper())], n_jobs=2),
+    FrozenEstimator(DPStandardScaler(epsilon=0.2).fit(SPENT_X)),
+    FunctionTransformer(centered),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", LEARNERS, ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("last", [classifier(), OneVsRestClassifier(classifier())])
+def test_what_was_fitted_behind_a_step_does_not_forget_it(step, last):
+    model = Pipeline([("first", clone(step)), ("clip", NormClipper()), ("model", last)])
+    model.fit(SPENT_X, SPENT_Y)
+    whole = privacy_spent(model)
+    for kept in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert privacy_spent(kept).uncovered == whole.uncovered
+        # the parts together are the whole
+        parts = privacy_spent(kept[:1], kept[1:])
+        assert parts.covered == pytest.approx(whole.covered)
+        assert {item.kind for item in parts.uncovered} == {item.kind for item in whole.uncovered}
+        for part in (kept[1:], kept[2:], kept[-1], pickle.loads(pickle.dumps(kept[1:]))):
+            (item,) = privacy_spent(part).uncovered
+            assert item in whole.uncovered or "that went before the one of" in item.text
+            assert privacy_card(part).to_dict()["claim"]["epsilon"] is None
+    again = DPStandardScaler(epsilon=0.2).fit(SPENT_X)
+    for other in ("passthrough", NormClipper().fit(SPENT_X), again):
+        changed = copy.deepcopy(model).set_params(first=other)
+        assert privacy_spent(changed).uncovered
+
+
+def test_parameters_that_are_changed_after_a_fit_do_not_make_a_step_free():
+    changes = [
+        (SimpleImputer(keep_empty_features=True), {"strategy": "constant"}),
+        (OrdinalEncoder(), {"categories": [[0, 1]] * 2}),
+        (FunctionTransformer(lambda rows: rows - rows.mean(axis=0)), {"func": None}),
+    ]
+    for step, change in changes:
+        model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
+        whole = privacy_spent(model)
+        model.named_steps["step"].set_params(**change)
+        assert len(whole.uncovered) == 1
+        assert privacy_spent(model).uncovered == whole.uncovered
+
+
+def test_a_fit_alone_is_not_behind_the_steps_of_an_earlier_one():
+    model = make_pipeline(StandardScaler(), classifier()).fit(SPENT_X, SPENT_Y)
+    last = model[-1]
+    assert privacy_spent(last).uncovered
+    assert privacy_spent(last.fit(SPENT_X, SPENT_Y)).uncovered == ()
+    # a pipeline that fits another one is among the callers of its steps
+    inner = make_pipeline(NormClipper(), classifier())
+    outer = make_pipeline(StandardScaler(), inner).fit(SPENT_X, SPENT_Y)
+    assert privacy_spent(inner).uncovered == privacy_spent(outer).uncovered
+
+
+def test_a_private_search_has_the_price_of_all_its_steps():
+    model = make_pipeline(DPStandardScaler(), classifier())
+    search = DPGridSearchCV(model, {"dplogisticregression__C": [1.0, 2.0]}, epsilon=2.0)
+    best = search.fit(SPENT_X, SPENT_Y).best_estimator_
+    assert privacy_spent(search).uncovered == privacy_spent(best).uncovered == ()
+    assert tuple(privacy_spent(best[1:])) == tuple(privacy_spent(search))
+    behind = make_pipeline(StandardScaler(), search).fit(SPENT_X, SPENT_Y)
+    for part in (behind, behind[1:], behind[-1].best_estimator_, behind[-1].best_estimator_[1:]):
+        assert [item.step for item in privacy_spent(part).uncovered] == ["standardscaler"]
+
+
+class FitOfItsOwn(DPLogisticRegression):
+    """A classifier that centers its rows."""
+
+    def __init__(self, epsilon=0.2, classes=(0, 1), budget=None):
+        super().__init__(epsilon=epsilon, classes=classes, budget=budget)
+
+    def fit(self, X, y, *, groups=None):
+        return super().fit(X - X.mean(axis=0), y, groups=groups)
+
+
+class MixedRows(DPStandardScaler):
+    """A scaler that centers rows by their mean."""
+
+    def transform(self, X):
+        return X - X.mean(axis=0)
+
+
+class OtherDefaults(DPLogisticRegression):
+    """A classifier with other defaults."""
+
+    def __init__(self, epsilon=0.2, classes=(0, 1)):
+        super().__init__(epsilon=epsilon, classes=classes)
+
+    def predict(self, X):
+        return super().predict(X)
+
+
+def test_a_derived_class_with_a_fit_of_its_own_is_named():
+    assert privacy_spent(OtherDefaults().fit(SPENT_X, SPENT_Y)).uncovered == ()
+    for given in (
+        FitOfItsOwn(), make_pipeline(MixedRows(), classifier()),
+        VotingClassifier([("one", FitOfItsOwn())]), FrozenEstimator(FitOfItsOwn()),
+    ):  # fmt: skip
+        getattr(given, "estimator", given).fit(SPENT_X, SPENT_Y)
+        (item,) = privacy_spent(given).uncovered
+        assert "a fit or transform of its own" in item.text
+        assert privacy_card(given).to_dict()["claim"]["epsilon"] is None
+    assert "a fit or transform of its own" in str(privacy_spent(FitOfItsOwn(), cv=KFold(2)))
+    search = GridSearchCV(FitOfItsOwn(), {"epsilon": [0.1, 0.2]}, cv=KFold(2))
+    texts = str(privacy_spent(search.fit(SPENT_X, SPENT_Y)))
+    assert "a fit or transform of its own" in texts
+    search = DPGridSearchCV(FitOfItsOwn(), {"classes": [[0, 1], [1, 0]]}, epsilon=2.0)
+    (item,) = privacy_spent(search.fit(SPENT_X, SPENT_Y)).uncovered
+    assert "a fit or transform of its own" in item.text
 
 
 def test_nothing_to_add_up_is_refused():

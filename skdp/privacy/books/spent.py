@@ -11,13 +11,14 @@ imports.
 
 import copy
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
 from numbers import Integral
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,11 +33,10 @@ from skdp.privacy.books.functions import (
     using,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
-from skdp.privacy.books.store import Seen
 from skdp.privacy.books.texts import a_kind, tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
-from skdp.privacy.kernel.samplers import noise_identity
+from skdp.privacy.kernel.samplers import SystemBits, noise_identity
 from skdp.privacy.laws.search import DeclaredTotal
 
 #: what can be done about steps that learn without a ledger
@@ -113,13 +113,13 @@ class NotCovered:
         return cls("rest", step, f"{name_of(step, part)}: {what}")
 
     @classmethod
-    def replaced(cls, step: str, later: str) -> "NotCovered":
-        """Return the item of a step of a pipeline that is newer than one behind it."""
+    def missing(cls, before: "Before", step: str | None, part: Any) -> "NotCovered":
+        """Return the item of a fit that went before another one in a pipeline, and is missing."""
         text = (
-            f"the fit of step {step!r} that went before the one of step {later!r}: the first of "
-            "the two was fitted again, and the pipeline was not fitted to its end"
+            f"the fit of {before.name} that went before the one of {name_of(step, part)}: it is "
+            "not among what was passed. Steps were left out, replaced or fitted again"
         )
-        return cls("fits", step, text)
+        return cls("fits", before.step, text)
 
     @classmethod
     def repeated(cls, step: str | None, part: Any, copies: int, ledger: Ledger) -> "NotCovered":
@@ -401,6 +401,7 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     total = _Total(cv, None if cv is None else count_splits(cv))
     for estimator in estimators:
         total.add(estimator)
+    total.add_missing()
     # rounded up: rounded to nearest it may be less than what was spent
     at = sum_up(total.deltas) if delta is None else check_delta(delta)
     not_covered = tuple(dict.fromkeys(total.not_covered))
@@ -421,6 +422,9 @@ class _Total:
     most_copies: int = 1
     # of one estimator: ledgers that were counted with whose they are, and parts
     counted: list[tuple[Ledger, Any]] = field(default_factory=list)
+    # of all estimators: the fits that were counted, and private steps with what went before them
+    fits: set[str] = field(default_factory=set)
+    behind: list[tuple[str | None, Any, "FitNote"]] = field(default_factory=list)
     seen: dict[int, Any] = field(default_factory=dict)
 
     def add(self, estimator: Any) -> None:
@@ -433,14 +437,25 @@ class _Total:
         if keeps_ledgers(estimator):
             self._add_fitted(estimator)
 
+    def add_missing(self) -> None:
+        """Name what went before counted fits in their pipelines, and was not counted."""
+        named = {(item.kind, item.step) for item in self.not_covered}
+        for step, part, note in self.behind:
+            for before in note.before:
+                if before.item is not None:
+                    # steps inside of a meta-estimator are named by that
+                    places = (before.item.kind, before.item.step), (before.item.kind, step)
+                    if not named.intersection(places):
+                        self.not_covered.append(before.item)
+                elif before.fit not in self.fits and ("fits", before.step) not in named:
+                    self.not_covered.append(NotCovered.missing(before, step, part))
+
     def _add_fitted(self, estimator: Any, held: "_Held | None" = None) -> None:
         """Add the price of one fit; `held` is its container, if any."""
         own = False
         for step, holder in holders_of_steps(estimator):
             whose = step if held is None else held.step
             self.not_covered += about_holder(whose, holder)
-            for own_step, later in fitted_again(holder):
-                self.not_covered.append(NotCovered.replaced(own_step, later))
         for step, part in leaves(estimator):
             whose = step if held is None else held.step
             if hasattr(part, "ledger_"):
@@ -464,12 +479,21 @@ class _Total:
     def _add_ledger(self, part: Any, step: str | None, held: "_Held | None") -> bool:
         """Add the ledger of a private estimator, unless it was added; return whether it was new."""
         ledger = part.ledger_
+        note = getattr(part, "_fit_note", None)
+        if note is not None:
+            self.fits.add(note.identity)
+            self.behind.append((step, part, note))
         # steps that were chosen together have their ledger in common; a step that stands in two
         # places was fitted twice
         if any(ledger is other and part is not owner for other, owner in self.counted):
             return False
         self.counted.append((ledger, part))
         self._add_priced(part, step, held, ledger, part.privacy_spent_[1])
+        # a search has the ledger of what it fits
+        inner = [leaf for _, leaf in leaves(part.estimator, {})] if is_private_search(part) else []
+        for one in (part, *inner):
+            if overrides_fit(one):
+                self.not_covered.append(NotCovered.left_out(step, one, OVERRIDDEN))
         if ledger.seeded:
             writer = None if held is None else held.writer
             self.not_covered.append(NotCovered.seeded(step, part, writer))
@@ -874,6 +898,8 @@ def price_of_fits(
                 continue
             if is_private(leaf):
                 prices[_granted(step, leaf, grouped)] += n_each
+                if overrides_fit(leaf):
+                    not_covered[NotCovered.left_out(step, leaf, OVERRIDDEN)] = None
                 if getattr(leaf, "random_state", None) is not None:
                     not_covered[NotCovered.seeded(step, leaf)] = None
                 if getattr(leaf, "new_rows", None) == "randomise":
@@ -954,6 +980,11 @@ def is_free(estimator: Any) -> bool:
 def is_search(estimator: Any) -> bool:
     """Return whether this is a search of scikit-learn, without a ledger."""
     return "BaseSearchCV" in sklearn_bases(estimator) and not is_private(estimator)
+
+
+def is_private_search(estimator: Any) -> bool:
+    """Return whether this is a search with a ledger of its own."""
+    return "BaseSearchCV" in sklearn_bases(estimator) and is_private(estimator)
 
 
 def leaves(
@@ -1039,23 +1070,97 @@ def what_rows_decide(holder: Any) -> list[str]:
     return found
 
 
-def fitted_again(holder: Any) -> list[tuple[str, str]]:
-    """Return steps of a pipeline that were fitted after one behind them, with the name of that.
+@dataclass(frozen=True)
+class Before:
+    """Something that went before a fit in its pipeline, and learned from the rows.
 
-    A shared budget tells: a ledger has the position of its charge. Fits of a pipeline are charged
-    in the order of its steps; if one fails midway, new steps stand before old ones.
+    Parameters
+    ----------
+    step : str or None
+        Name of the step.
+    name : str
+        What a sentence calls it.
+    fit : str or None
+        Identity of a private fit.
+    item : NotCovered or None
+        What has no price.
     """
-    found, behind = [], dict[str, tuple[int, str]]()
-    for name, part in reversed(getattr(holder, "steps", ())):
-        ledgers = [leaf.ledger_ for _, leaf in leaves(part) if hasattr(leaf, "ledger_")]
-        places = [Seen.of(head) for ledger in ledgers for head in ledger.budget_heads]
-        older = [behind[p.identity] for p in places if p.identity in behind]
-        if any(p.position > behind.get(p.identity, (p.position, ""))[0] for p in places):
-            found.append((name, min(older)[1]))
-        for p in places:
-            own = p.position, name
-            behind[p.identity] = min(behind.get(p.identity, own), own)
-    return found[::-1]
+
+    step: str | None
+    name: str
+    fit: str | None = None
+    item: NotCovered | None = None
+
+
+@dataclass(frozen=True)
+class FitNote:
+    """The identity of a private fit, and what went before it in its pipeline.
+
+    A slice of a pipeline, or a pipeline with a step that was replaced, has no other trace of the
+    steps that its later ones were fitted behind.
+    """
+
+    identity: str
+    before: tuple[Before, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What went before, without identities."""
+        return tuple(one.name for one in self.before)
+
+    def among(self, fits: set[str]) -> "FitNote":
+        """Return the note without fits whose price is on the ledger of this one."""
+        return replace(self, before=tuple(one for one in self.before if one.fit not in fits))
+
+
+def note_of_fit() -> FitNote:
+    """Return the note of the fit that calls this: it looks for pipelines among the callers."""
+    before, frame, seen = list[Before](), sys._getframe(1), set[int]()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "") in _OF_PIPELINES:
+            holder: Any = frame.f_locals.get("self")
+            method = frame.f_code.co_name
+            if method in _FITTING and hasattr(holder, "steps") and id(holder) not in seen:
+                seen.add(id(holder))
+                last = len(holder.steps) - 1
+                place = frame.f_locals.get("step_idx", last) if method == "_fit" else last
+                before += steps_before(holder, place)
+        frame = frame.f_back  # type: ignore[assignment]
+    return FitNote(SystemBits().words(2).tobytes().hex(), tuple(before))
+
+
+#: modules with pipelines that fit their steps one after another, and the methods that do
+_OF_PIPELINES = {"sklearn.pipeline", "imblearn.pipeline"}
+_FITTING = {"_fit", "fit", "fit_transform", "fit_predict", "fit_resample"}
+
+
+def steps_before(pipeline: Any, place: int) -> list[Before]:
+    """Return what has learned from rows among the first fitted steps of a pipeline."""
+    total = _Total(None, None)
+    try:
+        total._add_fitted(SimpleNamespace(steps=pipeline.steps[:place]))
+    except (TypeError, ValueError):
+        text = "the steps before, at an unknown price"
+        total.not_covered.append(NotCovered("fits", None, text))
+    found = [Before(step, name_of(step, part), note.identity) for step, part, note in total.behind]
+    priceless = [item for item in total.not_covered if item.kind not in ("seed", "stored seed")]
+    return found + [Before(item.step, item.text, item=item) for item in priceless]
+
+
+#: what is said of a private estimator of a class with a `fit` of its own
+OVERRIDDEN = (
+    "its class has a fit or transform of its own, which may read rows before or after the private "
+    "one. Make what that does a step of a pipeline"
+)
+
+
+def overrides_fit(estimator: Any) -> bool:
+    """Return whether a class that is derived from a private estimator learns in another way."""
+    frozen = "FrozenEstimator" in sklearn_bases(estimator)
+    bases = type(estimator.estimator if frozen else estimator).__mro__
+    ours = [base.__module__.partition(".")[0] == "skdp" for base in bases]
+    others = bases[: ours.index(True)] if any(ours) else ()
+    return any(_LEARNING & set(vars(base)) for base in others)
 
 
 def name_of(step: str | None, part: Any) -> str:
