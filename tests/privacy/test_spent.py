@@ -290,6 +290,67 @@ def test_parameters_that_are_changed_after_a_fit_do_not_make_a_step_free():
         assert privacy_spent(model).uncovered == whole.uncovered
 
 
+def halved(rows):
+    """Divide all entries by two."""
+    return rows / 2
+
+
+def test_what_is_assumed_of_a_step_is_assumed_without_it():
+    model = make_pipeline(FunctionTransformer(halved), DPStandardScaler(), classifier())
+    whole = privacy_spent(model.fit(SPENT_X, SPENT_Y)).ledger.assumptions
+    assert len(whole) == 2
+    for part in (model[2:], model[-1], copy.deepcopy(model).set_params(functiontransformer=None)):
+        assert set(privacy_spent(part).ledger.assumptions) == set(whole)
+
+
+class CenteringPipeline(Pipeline):
+    """A pipeline that centers rows by their mean."""
+
+    def fit(self, X, y=None, **params):
+        return super().fit(X - X.mean(axis=0), y, **params)
+
+
+class NamedPipeline(Pipeline):
+    """A pipeline with a name."""
+
+    name = "mine"
+
+
+class CenteringUnion(FeatureUnion):
+    """A union that centers rows by their mean."""
+
+    def fit_transform(self, X, y=None, **params):
+        return super().fit_transform(X - X.mean(axis=0), y, **params)
+
+
+class OtherSteps(BaseEstimator):
+    """A pipeline of another library."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def fit(self, X, y=None):
+        self.steps[-1][1].fit(X - X.mean(axis=0), y)
+        return self
+
+
+def test_pipelines_of_other_classes_may_do_more_than_to_fit_their_steps():
+    steps = [("clip", NormClipper()), ("model", classifier())]
+    union = CenteringUnion([("clip", NormClipper())])
+    assert privacy_spent(NamedPipeline(steps).fit(SPENT_X, SPENT_Y)).uncovered == ()
+    for own in (
+        CenteringPipeline(steps), OtherSteps(steps[1:]), make_pipeline(union, classifier()),
+        VotingClassifier([("one", CenteringPipeline(steps))]),
+        GridSearchCV(CenteringPipeline(steps), {"model__C": [1.0]}, cv=KFold(2)),
+    ):  # fmt: skip
+        spent = privacy_spent(own.fit(SPENT_X, SPENT_Y))
+        assert any("its class has a fit of its own" in item.text for item in spent.uncovered)
+    # and its steps were fitted within it
+    part = CenteringPipeline(steps).fit(SPENT_X, SPENT_Y)[-1]
+    assert "its class has a fit of its own" in str(privacy_spent(part))
+    assert privacy_card(part).to_dict()["claim"]["epsilon"] is None
+
+
 def test_a_fit_alone_is_not_behind_the_steps_of_an_earlier_one():
     model = make_pipeline(StandardScaler(), classifier()).fit(SPENT_X, SPENT_Y)
     last = model[-1]

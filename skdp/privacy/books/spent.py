@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
 from numbers import Integral
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -441,6 +441,7 @@ class _Total:
         """Name what went before counted fits in their pipelines, and was not counted."""
         named = {(item.kind, item.step) for item in self.not_covered}
         for step, part, note in self.behind:
+            self.ledger = self.ledger.assume(*note.assumptions)
             for before in note.before:
                 if before.item is not None:
                     # steps inside of a meta-estimator are named by that
@@ -1036,6 +1037,10 @@ def about_holder(step: str | None, holder: Any) -> list[NotCovered]:
             "on the private steps, which hand them none"
         )
         found.append(NotCovered.left_out(step, holder, what))
+    # pipelines of other libraries have steps, too
+    if _learns_before(type(holder).__mro__, {"sklearn", "imblearn"}) is not False:
+        what = "its class has a fit of its own, which may do more than to fit what it holds"
+        found.append(NotCovered.left_out(step, holder, what))
     return found
 
 
@@ -1094,7 +1099,7 @@ class Before:
 
 @dataclass(frozen=True)
 class FitNote:
-    """The identity of a private fit, and what went before it in its pipeline.
+    """The identity of a private fit, what went before it in its pipeline, and what that assumes.
 
     A slice of a pipeline, or a pipeline with a step that was replaced, has no other trace of the
     steps that its later ones were fitted behind.
@@ -1102,6 +1107,7 @@ class FitNote:
 
     identity: str
     before: tuple[Before, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -1115,7 +1121,8 @@ class FitNote:
 
 def note_of_fit() -> FitNote:
     """Return the note of the fit that calls this: it looks for pipelines among the callers."""
-    before, frame, seen = list[Before](), sys._getframe(1), set[int]()
+    before, assumptions = list[Before](), list[str]()
+    frame, seen = sys._getframe(1), set[int]()
     while frame is not None:
         if frame.f_globals.get("__name__", "") in _OF_PIPELINES:
             holder: Any = frame.f_locals.get("self")
@@ -1124,9 +1131,12 @@ def note_of_fit() -> FitNote:
                 seen.add(id(holder))
                 last = len(holder.steps) - 1
                 place = frame.f_locals.get("step_idx", last) if method == "_fit" else last
-                before += steps_before(holder, place)
+                found = steps_before(holder, place)
+                before += found.before
+                assumptions += found.assumptions
         frame = frame.f_back  # type: ignore[assignment]
-    return FitNote(SystemBits().words(2).tobytes().hex(), tuple(before))
+    identity = SystemBits().words(2).tobytes().hex()
+    return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)))
 
 
 #: modules with pipelines that fit their steps one after another, and the methods that do
@@ -1134,17 +1144,22 @@ _OF_PIPELINES = {"sklearn.pipeline", "imblearn.pipeline"}
 _FITTING = {"_fit", "fit", "fit_transform", "fit_predict", "fit_resample"}
 
 
-def steps_before(pipeline: Any, place: int) -> list[Before]:
-    """Return what has learned from rows among the first fitted steps of a pipeline."""
-    total = _Total(None, None)
+def steps_before(pipeline: Any, place: int) -> FitNote:
+    """Return what has learned from rows among the first fitted steps of a pipeline.
+
+    And what is assumed about those that learn nothing.
+    """
+    total, first = _Total(None, None), copy.copy(pipeline)
+    first.steps = pipeline.steps[:place]
     try:
-        total._add_fitted(SimpleNamespace(steps=pipeline.steps[:place]))
+        total._add_fitted(first)
     except (TypeError, ValueError):
         text = "the steps before, at an unknown price"
         total.not_covered.append(NotCovered("fits", None, text))
     found = [Before(step, name_of(step, part), note.identity) for step, part, note in total.behind]
     priceless = [item for item in total.not_covered if item.kind not in ("seed", "stored seed")]
-    return found + [Before(item.step, item.text, item=item) for item in priceless]
+    found += [Before(item.step, item.text, item=item) for item in priceless]
+    return FitNote("", tuple(found), total.ledger.assumptions)
 
 
 #: what is said of a private estimator of a class with a `fit` of its own
@@ -1158,9 +1173,18 @@ def overrides_fit(estimator: Any) -> bool:
     """Return whether a class that is derived from a private estimator learns in another way."""
     frozen = "FrozenEstimator" in sklearn_bases(estimator)
     bases = type(estimator.estimator if frozen else estimator).__mro__
-    ours = [base.__module__.partition(".")[0] == "skdp" for base in bases]
-    others = bases[: ours.index(True)] if any(ours) else ()
-    return any(_LEARNING & set(vars(base)) for base in others)
+    return _learns_before(bases, {"skdp"}) is True
+
+
+def _learns_before(bases: Sequence[type], known: set[str]) -> bool | None:
+    """Return whether a class learns before the first of its bases that is from known packages.
+
+    None if there is no such base.
+    """
+    ours = [base.__module__.partition(".")[0] in known for base in bases]
+    if not any(ours):
+        return None
+    return any(_LEARNING & set(vars(base)) for base in bases[: ours.index(True)])
 
 
 def name_of(step: str | None, part: Any) -> str:
@@ -1460,7 +1484,7 @@ def fits_used(step: Any) -> list[str]:
 
 
 #: methods by which a step learns, or does what it does
-_LEARNING = {"fit", "fit_transform", "partial_fit", "transform", "_transform"}
+_LEARNING = {"fit", "fit_transform", "partial_fit", "transform", "_transform", "_fit"}
 
 
 def fits_anew(step: Any) -> bool:
