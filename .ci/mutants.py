@@ -75,6 +75,11 @@ MUTANTS = [
         "tests/privacy/test_spent.py",
     ),
     Mutant(
+        "spent: the winner of a search forgets the search", "decides_about_fits",
+        r"bool\(bases & _DECIDING\)", "False",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
         "spent: a lost private fit before another is not named", "_Total.add_missing",
         r"before\.fit not in self\.fits and", "False and",
         "tests/privacy/test_spent.py",

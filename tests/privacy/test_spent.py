@@ -362,6 +362,46 @@ def test_a_fit_alone_is_not_behind_the_steps_of_an_earlier_one():
     assert privacy_spent(inner).uncovered == privacy_spent(outer).uncovered
 
 
+DECIDING = [
+    (GridSearchCV(classifier(), {"C": [1.0, 2.0]}, cv=KFold(2)), "best_estimator_"),
+    (HalvingGridSearchCV(classifier(), {"C": [1.0, 2.0]}, cv=KFold(2)), "best_estimator_"),
+    (RFE(DPLogisticRegression(classes=[0, 1]), n_features_to_select=1), "estimator_"),
+    (BaggingClassifier(classifier(), 2), "estimators_"),
+    (StackingClassifier([("one", classifier())], classifier(), cv=2), "final_estimator_"),
+    (ClassifierChain(classifier(), cv=2), "estimators_"),
+    (TransformedTargetRegressor(DPLpRegressor(max_iter=2), transformer=StandardScaler()),
+     "regressor_"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("holder", "name"), DECIDING, ids=lambda each: type(each).__name__)
+def test_a_fit_alone_does_not_forget_what_decided_about_it(holder, name):
+    kind = type(holder).__name__
+    y = np.column_stack([SPENT_Y, SPENT_Y]) if kind == "ClassifierChain" else SPENT_Y
+    holder = clone(holder).fit(SPENT_X, y)
+    kept = getattr(holder, name)
+    kept = kept[-1] if isinstance(kept, list) else kept
+    told = f"fitted inside of {kind}, which fitted or chose more. Pass the {kind} itself"
+    for part in (kept, pickle.loads(pickle.dumps(kept)), make_pipeline(NormClipper(), kept)):
+        assert told in str(privacy_spent(part))
+    assert privacy_card(kept).to_dict()["claim"]["epsilon"] is None
+    # the whole knows
+    for whole in (holder, make_pipeline(DPStandardScaler(), clone(holder)).fit(SPENT_X, y)):
+        assert told not in str(privacy_spent(whole))
+    assert privacy_spent(clone(kept).fit(SPENT_X, SPENT_Y)).uncovered == ()
+
+
+def test_fits_of_meta_estimators_that_decide_nothing_stand_alone():
+    several = np.column_stack([SPENT_Y, SPENT_Y])
+    for holder, y in (
+        (VotingClassifier([("one", classifier())]), SPENT_Y),
+        (OneVsRestClassifier(classifier()), SPENT_Y),
+        (MultiOutputClassifier(classifier()), several),
+        (ClassifierChain(classifier()), several),
+    ):
+        assert privacy_spent(holder.fit(SPENT_X, y).estimators_[0]).uncovered == ()
+
+
 def test_a_private_search_has_the_price_of_all_its_steps():
     model = make_pipeline(DPStandardScaler(), classifier())
     search = DPGridSearchCV(model, {"dplogisticregression__C": [1.0, 2.0]}, epsilon=2.0)

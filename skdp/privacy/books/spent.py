@@ -122,6 +122,15 @@ class NotCovered:
         return cls("fits", before.step, text)
 
     @classmethod
+    def left_alone(cls, step: str | None, part: Any, kind: str) -> "NotCovered":
+        """Return the item of a fit that is passed without the meta-estimator that made it."""
+        text = (
+            f"{name_of(step, part)}: it was fitted inside of {kind}, which fitted or chose more. "
+            f"Pass the {kind} itself"
+        )
+        return cls("rest", step, text)
+
+    @classmethod
     def repeated(cls, step: str | None, part: Any, copies: int, ledger: Ledger) -> "NotCovered":
         """Return the item of a fit to drawn rows that has no price for them."""
         name = name_of(step, part)
@@ -426,6 +435,8 @@ class _Total:
     fits: set[str] = field(default_factory=set)
     behind: list[tuple[str | None, Any, "FitNote"]] = field(default_factory=list)
     seen: dict[int, Any] = field(default_factory=dict)
+    #: whether what is added may be without what holds it
+    alone: bool = True
 
     def add(self, estimator: Any) -> None:
         """Add the fits of a cross-validation, and the kept fit."""
@@ -484,6 +495,9 @@ class _Total:
         if note is not None:
             self.fits.add(note.identity)
             self.behind.append((step, part, note))
+            # what holds it was not passed
+            for kind in note.inside if held is None and self.alone else ():
+                self.not_covered.append(NotCovered.left_alone(step, part, kind))
         # steps that were chosen together have their ledger in common; a step that stands in two
         # places was fitted twice
         if any(ledger is other and part is not owner for other, owner in self.counted):
@@ -595,7 +609,9 @@ class _Total:
             self.not_covered.append(NotCovered("fits", step, text))
             return
         if hasattr(search, "best_estimator_"):
+            before, self.alone = self.alone, False
             self._add_fitted(search.best_estimator_, held)
+            self.alone = before
 
     def _add_lost(
         self,
@@ -1108,11 +1124,13 @@ class FitNote:
     identity: str
     before: tuple[Before, ...] = ()
     assumptions: tuple[str, ...] = ()
+    #: meta-estimators that have decided about it
+    inside: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """What went before, without identities."""
-        return tuple(one.name for one in self.before)
+        return tuple(one.name for one in self.before) + self.inside
 
     def among(self, fits: set[str]) -> "FitNote":
         """Return the note without fits whose price is on the ledger of this one."""
@@ -1120,23 +1138,46 @@ class FitNote:
 
 
 def note_of_fit() -> FitNote:
-    """Return the note of the fit that calls this: it looks for pipelines among the callers."""
-    before, assumptions = list[Before](), list[str]()
+    """Return the note of the fit that calls this: it looks for estimators among the callers."""
+    before, assumptions, inside = list[Before](), list[str](), list[str]()
     frame, seen = sys._getframe(1), set[int]()
     while frame is not None:
-        if frame.f_globals.get("__name__", "") in _OF_PIPELINES:
+        module, method = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if method in _FITTING and module.partition(".")[0] in ("sklearn", "imblearn"):
             holder: Any = frame.f_locals.get("self")
-            method = frame.f_code.co_name
-            if method in _FITTING and hasattr(holder, "steps") and id(holder) not in seen:
-                seen.add(id(holder))
+            new = holder is not None and id(holder) not in seen
+            seen.add(id(holder))
+            if new and module in _OF_PIPELINES and hasattr(holder, "steps"):
                 last = len(holder.steps) - 1
                 place = frame.f_locals.get("step_idx", last) if method == "_fit" else last
                 found = steps_before(holder, place)
                 before += found.before
                 assumptions += found.assumptions
+            elif new and decides_about_fits(holder):
+                inside.append(type(holder).__name__)
         frame = frame.f_back  # type: ignore[assignment]
     identity = SystemBits().words(2).tobytes().hex()
-    return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)))
+    return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)), tuple(inside))
+
+
+#: scikit-learn's bases of what lets rows, or fits to them, decide about the fits that it keeps
+_DECIDING = {
+    "BaseSearchCV", "RFE", "BaseBagging", "BaseWeightBoosting", "_BaseStacking",
+    "SelfTrainingClassifier", "IterativeImputer", "RANSACRegressor",
+}  # fmt: skip
+
+
+def decides_about_fits(holder: Any) -> bool:
+    """Return whether a fit that a meta-estimator keeps has no price without that.
+
+    Its parameters, columns, rows or weights depend on rows in another way.
+    """
+    bases = sklearn_bases(holder)
+    if "TransformedTargetRegressor" in bases:
+        return holder.transformer is not None
+    if "_BaseChain" in bases:
+        return holder.cv is not None
+    return bool(bases & _DECIDING) and not is_private(holder)
 
 
 #: modules with pipelines that fit their steps one after another, and the methods that do
@@ -1149,7 +1190,7 @@ def steps_before(pipeline: Any, place: int) -> FitNote:
 
     And what is assumed about those that learn nothing.
     """
-    total, first = _Total(None, None), copy.copy(pipeline)
+    total, first = _Total(None, None, alone=False), copy.copy(pipeline)
     first.steps = pipeline.steps[:place]
     try:
         total._add_fitted(first)
