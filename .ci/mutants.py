@@ -80,6 +80,11 @@ MUTANTS = [
         "tests/privacy/test_spent.py",
     ),
     Mutant(
+        "spent: parameters of an ensemble are changed after the fit", "changed_parameters",
+        r"if then and now not in then", "if False",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
         "spent: a lost private fit before another is not named", "_Total.add_missing",
         r"before\.fit not in self\.fits and", "False and",
         "tests/privacy/test_spent.py",

@@ -496,7 +496,7 @@ class _Total:
             self.fits.add(note.identity)
             self.behind.append((step, part, note))
             # what holds it was not passed
-            for kind in note.inside if held is None and self.alone else ():
+            for kind, _ in note.inside if held is None and self.alone else ():
                 self.not_covered.append(NotCovered.left_alone(step, part, kind))
         # steps that were chosen together have their ledger in common; a step that stands in two
         # places was fitted twice
@@ -567,8 +567,16 @@ class _Total:
             self._add_fitted(part, _Held(step, kind, writer, times, draws or outer.draws))
         if coders or "classes_" in vars(holder):
             self.ledger = self.ledger.assume(f"the set of class labels, which {kind} read from y")
+        self._add_changed(holder, kept_parts(holder), step)
         if (rest := what_else(holder)) is not None:
             self.not_covered.append(NotCovered.left_out(step, holder, rest))
+
+    def _add_changed(self, holder: Any, parts: Sequence[Any], step: str | None) -> None:
+        """Name a meta-estimator whose parameters were changed after it had fitted its parts."""
+        if changed := changed_parameters(holder, parts):
+            names = ", ".join(changed)
+            what = f"its parameters were changed after the fit ({names}). Set them back"
+            self.not_covered.append(NotCovered.left_out(step, holder, what))
 
     def _add_search(self, search: Any, step: str | None, held: "_Held | None" = None) -> None:
         """Add all fits of a search of scikit-learn."""
@@ -609,6 +617,7 @@ class _Total:
             self.not_covered.append(NotCovered("fits", step, text))
             return
         if hasattr(search, "best_estimator_"):
+            self._add_changed(search, [search.best_estimator_], step)
             before, self.alone = self.alone, False
             self._add_fitted(search.best_estimator_, held)
             self.alone = before
@@ -1124,13 +1133,13 @@ class FitNote:
     identity: str
     before: tuple[Before, ...] = ()
     assumptions: tuple[str, ...] = ()
-    #: meta-estimators that have decided about it
-    inside: tuple[str, ...] = ()
+    #: meta-estimators that have decided about it, with their parameters
+    inside: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """What went before, without identities."""
-        return tuple(one.name for one in self.before) + self.inside
+        return (*(one.name for one in self.before), *(kind for kind, _ in self.inside))
 
     def among(self, fits: set[str]) -> "FitNote":
         """Return the note without fits whose price is on the ledger of this one."""
@@ -1139,7 +1148,7 @@ class FitNote:
 
 def note_of_fit() -> FitNote:
     """Return the note of the fit that calls this: it looks for estimators among the callers."""
-    before, assumptions, inside = list[Before](), list[str](), list[str]()
+    before, assumptions, inside = list[Before](), list[str](), list[Any]()
     frame, seen = sys._getframe(1), set[int]()
     while frame is not None:
         module, method = frame.f_globals.get("__name__", ""), frame.f_code.co_name
@@ -1154,7 +1163,7 @@ def note_of_fit() -> FitNote:
                 before += found.before
                 assumptions += found.assumptions
             elif new and decides_about_fits(holder):
-                inside.append(type(holder).__name__)
+                inside.append((type(holder).__name__, plain_parameters_of(holder)))
         frame = frame.f_back  # type: ignore[assignment]
     identity = SystemBits().words(2).tobytes().hex()
     return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)), tuple(inside))
@@ -1165,6 +1174,36 @@ _DECIDING = {
     "BaseSearchCV", "RFE", "BaseBagging", "BaseWeightBoosting", "_BaseStacking",
     "SelfTrainingClassifier", "IterativeImputer", "RANSACRegressor",
 }  # fmt: skip
+
+
+#: parameters of meta-estimators from which no total follows
+_OF_NO_PRICE = {"n_jobs", "verbose", "pre_dispatch", "error_score"}
+
+
+def plain_parameters_of(holder: Any) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of a meta-estimator as text; of objects the names of their classes."""
+    given = sorted(holder.get_params(deep=False).items())
+    plain = bool | int | float | str | None
+    return tuple(
+        (name, repr(value) if isinstance(value, plain) else type(value).__name__)
+        for name, value in given
+        if name not in _OF_NO_PRICE
+    )
+
+
+def changed_parameters(holder: Any, parts: Sequence[Any]) -> list[str]:
+    """Return which parameters of a meta-estimator are others than when it fitted what it keeps."""
+    changed = dict[str, None]()
+    if "BaseEstimator" not in sklearn_bases(holder) or getattr(holder, "warm_start", False):
+        # after several fits there are parts of each
+        return []
+    now = plain_parameters_of(holder)
+    for fitted in (one for part in parts for one in fits_inside(part)):
+        noted = getattr(fitted, "_fit_note", FitNote(""))
+        then = [given for kind, given in noted.inside if kind == type(holder).__name__]
+        if then and now not in then:
+            changed |= dict.fromkeys(name for name, _ in {*now} ^ {*then[0]})
+    return sorted(changed)
 
 
 def decides_about_fits(holder: Any) -> bool:
