@@ -238,7 +238,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 if hasattr(estimator, "ledger_"):
                     # last, after a second fit too: the order of attributes tells nothing
                     vars(estimator).pop("_fit_note", None)
-                    estimator._fit_note = note_of_fit()
+                    estimator._fit_note = note_of_fit(estimator.ledger_)
             if assumed and hasattr(estimator, "ledger_"):
                 estimator.ledger_ = estimator.ledger_.assume(*assumed)
             return made

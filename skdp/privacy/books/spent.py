@@ -10,7 +10,10 @@ imports.
 """
 
 import copy
+import hashlib
+import itertools
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
@@ -1146,8 +1149,24 @@ class FitNote:
         return replace(self, before=tuple(one for one in self.before if one.fit not in fits))
 
 
-def note_of_fit() -> FitNote:
-    """Return the note of the fit that calls this: it looks for estimators among the callers."""
+#: of this process; no fit draws bits for its identity, and none tells how many went before it
+_KEY, _FITS = SystemBits().words(4).tobytes(), itertools.count()
+
+
+def _identity() -> str:
+    """Return the identity of a fit, which no other one has, here or in another process."""
+    place = f"{os.getpid()} {next(_FITS)}".encode()
+    return hashlib.blake2b(place, key=_KEY, digest_size=16).hexdigest()
+
+
+def note_of_fit(ledger: Ledger) -> FitNote:
+    """Return the note of the fit that calls this: it looks for estimators among the callers.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the fit. One with a seed has an identity that follows from that: it can be repeated.
+    """
     before, assumptions, inside = list[Before](), list[str](), list[Any]()
     frame, seen = sys._getframe(1), set[int]()
     while frame is not None:
@@ -1165,7 +1184,8 @@ def note_of_fit() -> FitNote:
             elif new and decides_about_fits(holder):
                 inside.append((type(holder).__name__, plain_parameters_of(holder)))
         frame = frame.f_back  # type: ignore[assignment]
-    identity = SystemBits().words(2).tobytes().hex()
+    seeds = sorted({release.stream for release in ledger.releases if release.stream is not None})
+    identity = " ".join(seeds) if seeds else _identity()
     return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)), tuple(inside))
 
 
