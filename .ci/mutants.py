@@ -70,6 +70,31 @@ MUTANTS = [
     ),
     # totals and budgets
     Mutant(
+        "spent: a slice of a pipeline forgets the steps before", "note_of_fit",
+        r"before \+= found\.before", "pass",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "spent: the winner of a search forgets the search", "decides_about_fits",
+        r"bool\(bases & _DECIDING\)", "False",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "spent: parameters of an ensemble are changed after the fit", "changed_parameters",
+        r"if then and now not in then", "if False",
+        "tests/privacy/test_copies.py",
+    ),
+    Mutant(
+        "spent: a lost private fit before another is not named", "_Total.add_missing",
+        r"before\.fit not in self\.fits and", "False and",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
+        "spent: a derived class with a fit of its own is believed", "_learns_before",
+        r"any\(_LEARNING & set\(vars\(base\)\) for", "any(False for",
+        "tests/privacy/test_spent.py",
+    ),
+    Mutant(
         "ledgers with one seed's noise add up", "Ledger.__add__",
         r"if s in self\.streams", "if False",
         "tests/privacy/test_identity.py",

@@ -77,6 +77,7 @@ from skdp.privacy.books.functions import (
     mixing,
 )
 from skdp.privacy.books.resume import is_paid
+from skdp.privacy.books.spent import note_of_fit
 from skdp.privacy.books.texts import some_of
 from skdp.privacy.kernel.accounting import as_float
 from skdp.privacy.kernel.samplers import noise_identity
@@ -234,6 +235,10 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
                 made = fit(estimator, *args, **params)
             if fit.__name__ == "fit":
                 note_rows(estimator, args[0] if args else params.get("X"))
+                if hasattr(estimator, "ledger_"):
+                    # last, after a second fit too: the order of attributes tells nothing
+                    vars(estimator).pop("_fit_note", None)
+                    estimator._fit_note = note_of_fit(estimator.ledger_)
             if assumed and hasattr(estimator, "ledger_"):
                 estimator.ledger_ = estimator.ledger_.assume(*assumed)
             return made

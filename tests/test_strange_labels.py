@@ -182,6 +182,45 @@ def test_a_chunk_with_labels_of_another_type_decides_about_no_other(name):
     assert_array_equal(fitted("logistic", X, one[1], classes), expected)
 
 
+#: columns of data frames that say what they are
+COLUMNS = [
+    pd.Series, partial(pd.Series, dtype=object), partial(pd.Series, dtype="category"), pl.Series,
+    pa.array, lambda y: pa.array(y).dictionary_encode(), lambda y: pd.DataFrame({"y": y}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", COLUMNS)
+def test_a_column_that_is_text_in_one_chunk_and_numbers_in_another_is_refused(make):
+    text = make(["maybe", *map(str, NUMBERS[21:])])
+    numbers = pd.Series(NUMBERS[:20])
+    for first, second in ((numbers, text), (text, numbers)):
+        chunks = stream_chunks([(X[:20], first), (X[20:], second)])
+        with pytest.raises(ValueError, match="targets of chunks must be of one type"):
+            fitted("logistic", *chunks, [0, 1])
+
+
+def test_readers_that_look_at_entries_are_stopped_before_one_decides_about_a_chunk(tmp_path):
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=NUMBERS)
+    strange = table.astype({"label": object})
+    strange.loc[25, "label"] = "?"
+    expected = fitted("logistic", X, replaced(NUMBERS, 25, None), [0, 1])
+    strange.to_csv(tmp_path / "rows.csv", index=False)
+
+    def read(**options):
+        return stream_chunks(
+            lambda: pd.read_csv(tmp_path / "rows.csv", chunksize=10, **options), target="label"
+        )
+
+    with pytest.raises(ValueError, match="targets of chunks must be of one type"):
+        fitted("logistic", *read(), [0, 1])
+    assert_array_equal(fitted("logistic", *read(dtype={"label": str}), ["0", "1"]), expected)
+    # gaps make floats of a chunk, and objects with numbers among them say nothing
+    gaps = [pd.Series([0, 1, None]), pd.Series([0, "maybe", 1], dtype=object), pd.Series([0, 1, 1])]
+    chunks = [(X[3 * i : 3 * i + 3], part) for i, part in enumerate(gaps)]
+    found = fitted("logistic", *stream_chunks(chunks), [0, 1])
+    assert_array_equal(found, fitted("logistic", X[:9], [0, 1, None, 0, None, 1, 0, 1, 1], [0, 1]))
+
+
 @pytest.mark.parametrize("n_classes", [2, 6])
 @pytest.mark.parametrize("make", [pl.Series, pa.array, partial(pd.Series, dtype="Int64")])
 def test_classes_that_are_floats_are_no_other_whole_numbers_beside_a_gap(make, n_classes):

@@ -362,6 +362,27 @@ def as_stored(y):
     return made if exact else one_by_one(y)
 
 
+def declared_kind(y):
+    """Return "number" or "text" for a column of a data frame or of Arrow; None if it is neither.
+
+    Arrays and lists say nothing: their entries are looked at one by one. A column of objects is
+    text if all of its entries are, but for missing ones.
+    """
+    y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
+    dtype = getattr(y, "dtype", getattr(y, "type", None))
+    if dtype is None or isinstance(y, np.ndarray):
+        return None
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    name = str(getattr(dtype, "value_type", dtype)).lower()
+    if re.match("u?int|float|double|half|bool|decimal", name):
+        return "number"
+    if name == "object":
+        missing = ("NoneType", "NAType", "NaTType", "float")
+        kinds = {type(one) for one in y.tolist() if type(one).__name__ not in missing}
+        return "text" if kinds == {str} else None
+    return "text" if re.match("(large_)?str|categor|enum", name) else None
+
+
 def _whole_numbers(y, made):
     """Return the array of a column; whole numbers beside gaps, which are None, become no floats."""
     y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
@@ -982,7 +1003,7 @@ class ChunkTable(Table):
 
     def __init__(self, make, n_rows=None):
         self._make, self.n_rows = make, n_rows
-        self._columns = None
+        self._columns = self._kind_of_targets = None
         vars(self).update(self._blank)
 
     def blocks(self):
@@ -999,7 +1020,15 @@ class ChunkTable(Table):
                 chunks.close()
 
     def _checked(self, X, y, *groups):
-        names = names_of(X)
+        names, kind = names_of(X), declared_kind(y)
+        if kind is not None and self._kind_of_targets not in (None, kind):
+            # a reader makes text of a whole chunk if one entry is
+            raise ValueError(
+                "the targets of chunks must be of one type; a column is of numbers in one chunk "
+                "and of text in another, as readers that look at the entries decide. Say which, "
+                "as in pandas.read_csv(..., dtype={'target': str})."
+            )
+        self._kind_of_targets = kind or self._kind_of_targets
         X, y = as_block(X, y)
         groups = [as_column(whose, X.shape[0], "group", "groups") for whose in groups]
         columns = names, X.shape[1]

@@ -4,7 +4,7 @@
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from skdp._rows.base import check_bounds
 from skdp._typing import Adjacency, Estimator, MatrixLike
-from skdp.privacy.books.spent import is_private, privacy_spent
+from skdp.privacy.books.spent import OVERRIDDEN, is_private, privacy_spent
 from skdp.privacy.kernel.ledger import Record
 
 #: rows and features of what is made up
@@ -536,9 +536,14 @@ def _promised(estimator):
 def total_of_fit(fitted):
     """Return the total of a fitted estimator or pipeline, or None."""
     try:
-        return None if fitted is None else privacy_spent(fitted)
+        total = None if fitted is None else privacy_spent(fitted)
     except (TypeError, ValueError, AttributeError):
         return None
+    if total is None:
+        return None
+    # a fit of a derived class claims what its ledger says: whether that is so is to be found out
+    items = tuple(item for item in total.not_covered if not item.text.endswith(OVERRIDDEN))
+    return replace(total, not_covered=items)
 
 
 def ledger_of(fitted, total):

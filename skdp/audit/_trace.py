@@ -47,6 +47,7 @@ from skdp.audit._pairs import (
     resolve_adjacency,
     total_of_fit,
 )
+from skdp.privacy.books.spent import FitNote
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.batches import Sampling
 from skdp.privacy.kernel.ledger import (
@@ -537,6 +538,9 @@ def difference(
         return None
     if type(one) is not type(other):
         return name
+    if isinstance(one, FitNote):
+        # every fit has an identity of its own, by chance
+        return difference(one.names, other.names, f"{name}.names", ignored, seen)
     seen[id(one), id(other)] = one, other
     if isinstance(one, np.ndarray) and one.dtype.kind != "O":
         if one.shape != other.shape or one.dtype != other.dtype:

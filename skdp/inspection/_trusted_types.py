@@ -66,6 +66,9 @@ _SOLVERS = (
 )
 _LEDGERS = (
     "skdp.privacy.books.ledger.Ledger",
+    "skdp.privacy.books.spent.Before",
+    "skdp.privacy.books.spent.FitNote",
+    "skdp.privacy.books.spent.NotCovered",
     "skdp.privacy.kernel.batches.Sampling",
     "skdp.privacy.kernel.ledger.Release",
     "skdp.privacy.kernel.mechanisms.Noise",

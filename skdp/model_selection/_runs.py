@@ -1186,8 +1186,12 @@ def stamp(model, ledger, spent):
     spent : tuple of (float, float)
         Its price.
     """
-    for leaf in private_leaves(model):
+    chosen = private_leaves(model)
+    together = {leaf._fit_note.identity for leaf in chosen if hasattr(leaf, "_fit_note")}
+    for leaf in chosen:
         leaf.ledger_, leaf.privacy_spent_ = ledger, spent
+        if hasattr(leaf, "_fit_note"):
+            leaf._fit_note = leaf._fit_note.among(together)
         # a search that won in a search
         if hasattr(leaf, "best_estimator_"):
             stamp(leaf.best_estimator_, ledger, spent)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows that count several times: drawn with replacement, resampled, and what they pay."""
 
+import copy
 import math
 import pickle
 import warnings
@@ -11,7 +12,12 @@ import pytest
 import sklearn
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import AdaBoostRegressor, BaggingClassifier, BaggingRegressor
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+)
 from sklearn.model_selection import GridSearchCV, KFold, check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 
@@ -158,6 +164,27 @@ def test_a_row_that_reports_for_itself_reports_again():
     assert spent.ledger.releases[0].adjacency == "local"
     assert tuple(spent) == pytest.approx((k * EPSILON, 0.0))
     assert spent.ledger.local_epsilon(0.0) == pytest.approx(k * EPSILON)
+
+
+def test_parameters_that_are_changed_after_a_fit_are_named():
+    model = bag(Fresh(max_iter=2)).fit(X, Y)
+    whole = privacy_spent(model)
+    for change in ({"bootstrap": False}, {"max_samples": 0.1}, {"oob_score": True}):
+        changed = copy.deepcopy(model).set_params(**change)
+        assert "were changed after the fit" in str(privacy_spent(changed))
+        assert next(iter(change)) in str(privacy_spent(changed))
+    model.set_params(n_jobs=2, verbose=0)
+    assert privacy_spent(model).uncovered == whole.uncovered
+    # inside of others, and after a second fit
+    nested = bag(make_pipeline(DPStandardScaler(), bag(Fresh(max_iter=2)))).fit(X, Y)
+    assert "were changed" not in str(privacy_spent(nested))
+    model.set_params(bootstrap=False, n_jobs=None)
+    assert privacy_spent(model.fit(X, Y)).uncovered == ()
+    stack = StackingClassifier([("one", Fresh(max_iter=2))], Fresh(max_iter=2), cv=2).fit(X, Y)
+    assert "which it did not keep" in str(privacy_spent(stack))
+    assert "(cv)" in str(privacy_spent(stack.set_params(cv="prefit")))
+    search = GridSearchCV(Fresh(max_iter=2), {"epsilon": [0.1]}, cv=KFold(2)).fit(X, Y)
+    assert "(return_train_score)" in str(privacy_spent(search.set_params(return_train_score=True)))
 
 
 def test_all_steps_of_a_member_and_searches_inside_pay_for_the_copies():

@@ -4,6 +4,7 @@
 
 import copy
 import math
+import pickle
 from functools import reduce
 from operator import add
 
@@ -87,6 +88,7 @@ from skdp import (
     PrivacyBudget,
     PrivUnitPrivatizer,
     RandomFourierFeatures,
+    privacy_card,
     privacy_spent,
 )
 from skdp.federated import Population
@@ -219,7 +221,7 @@ def test_an_unfitted_pipeline_is_refused():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_second_fit_that_fails_midway_is_told_by_a_shared_budget(shared):
+def test_a_second_fit_that_fails_midway_is_named(shared):
     budget = PrivacyBudget(epsilon=5.0, delta=1e-4) if shared else None
     scaler, last = DPStandardScaler(epsilon=0.2), classifier()
     inner = make_pipeline(NormClipper(), scaler.set_params(budget=budget))
@@ -232,14 +234,229 @@ def test_a_second_fit_that_fails_midway_is_told_by_a_shared_budget(shared):
         model.set_params(model__max_iter=-1).fit(SPENT_X, SPENT_Y)
     assert scaler.ledger_ is not before
     spent = privacy_spent(model)
-    # without a budget nothing tells: the pitfall that the guide names
     assert spent.covered == pytest.approx(whole.covered)
-    assert [(item.kind, item.step) for item in spent.uncovered] == [("fits", "rows")] * shared
-    if shared:
-        assert "step 'rows' that went before the one of step 'model'" in str(spent)
-        assert [charge.label for charge in budget.charges].count("DPStandardScaler") == 3
-        model.set_params(model__max_iter=2).fit(SPENT_X, SPENT_Y)
-        assert privacy_spent(model).uncovered == ()
+    assert [(item.kind, item.step) for item in spent.uncovered] == [("fits", "dpstandardscaler")]
+    assert "step 'dpstandardscaler' that went before the one of step 'model'" in str(spent)
+    model.set_params(model__max_iter=2).fit(SPENT_X, SPENT_Y)
+    assert privacy_spent(model).uncovered == ()
+
+
+def centered(rows):
+    return rows - rows.mean(axis=0)
+
+
+LEARNERS = [
+    StandardScaler(), SimpleImputer(), SelectFromModel(DPLogisticRegression(classes=[0, 1])),
+    DPStandardScaler(epsilon=0.2), make_pipeline(NormClipper(), DPStandardScaler(epsilon=0.2)),
+    FeatureUnion([("one", DPStandardScaler(epsilon=0.2)), ("two", NormClipper())], n_jobs=2),
+    FrozenEstimator(DPStandardScaler(epsilon=0.2).fit(SPENT_X)),
+    FunctionTransformer(centered),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", LEARNERS, ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("last", [classifier(), OneVsRestClassifier(classifier())])
+def test_what_was_fitted_behind_a_step_does_not_forget_it(step, last):
+    model = Pipeline([("first", clone(step)), ("clip", NormClipper()), ("model", last)])
+    model.fit(SPENT_X, SPENT_Y)
+    whole = privacy_spent(model)
+    for kept in (model, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert privacy_spent(kept).uncovered == whole.uncovered
+        # the parts together are the whole
+        parts = privacy_spent(kept[:1], kept[1:])
+        assert parts.covered == pytest.approx(whole.covered)
+        assert {item.kind for item in parts.uncovered} == {item.kind for item in whole.uncovered}
+        for part in (kept[1:], kept[2:], kept[-1], pickle.loads(pickle.dumps(kept[1:]))):
+            (item,) = privacy_spent(part).uncovered
+            assert item in whole.uncovered or "that went before the one of" in item.text
+            assert privacy_card(part).to_dict()["claim"]["epsilon"] is None
+    again = DPStandardScaler(epsilon=0.2).fit(SPENT_X)
+    for other in ("passthrough", NormClipper().fit(SPENT_X), again):
+        changed = copy.deepcopy(model).set_params(first=other)
+        assert privacy_spent(changed).uncovered
+
+
+def test_parameters_that_are_changed_after_a_fit_do_not_make_a_step_free():
+    changes = [
+        (SimpleImputer(keep_empty_features=True), {"strategy": "constant"}),
+        (OrdinalEncoder(), {"categories": [[0, 1]] * 2}),
+        (FunctionTransformer(lambda rows: rows - rows.mean(axis=0)), {"func": None}),
+    ]
+    for step, change in changes:
+        model = Pipeline([("step", step), ("model", classifier())]).fit(BITS, SPENT_Y)
+        whole = privacy_spent(model)
+        model.named_steps["step"].set_params(**change)
+        assert len(whole.uncovered) == 1
+        assert privacy_spent(model).uncovered == whole.uncovered
+
+
+def halved(rows):
+    """Divide all entries by two."""
+    return rows / 2
+
+
+def test_what_is_assumed_of_a_step_is_assumed_without_it():
+    model = make_pipeline(FunctionTransformer(halved), DPStandardScaler(), classifier())
+    whole = privacy_spent(model.fit(SPENT_X, SPENT_Y)).ledger.assumptions
+    assert len(whole) == 2
+    for part in (model[2:], model[-1], copy.deepcopy(model).set_params(functiontransformer=None)):
+        assert set(privacy_spent(part).ledger.assumptions) == set(whole)
+
+
+class CenteringPipeline(Pipeline):
+    """A pipeline that centers rows by their mean."""
+
+    def fit(self, X, y=None, **params):
+        return super().fit(X - X.mean(axis=0), y, **params)
+
+
+class NamedPipeline(Pipeline):
+    """A pipeline with a name."""
+
+    name = "mine"
+
+
+class CenteringUnion(FeatureUnion):
+    """A union that centers rows by their mean."""
+
+    def fit_transform(self, X, y=None, **params):
+        return super().fit_transform(X - X.mean(axis=0), y, **params)
+
+
+class OtherSteps(BaseEstimator):
+    """A pipeline of another library."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def fit(self, X, y=None):
+        self.steps[-1][1].fit(X - X.mean(axis=0), y)
+        return self
+
+
+def test_pipelines_of_other_classes_may_do_more_than_to_fit_their_steps():
+    steps = [("clip", NormClipper()), ("model", classifier())]
+    union = CenteringUnion([("clip", NormClipper())])
+    assert privacy_spent(NamedPipeline(steps).fit(SPENT_X, SPENT_Y)).uncovered == ()
+    for own in (
+        CenteringPipeline(steps), OtherSteps(steps[1:]), make_pipeline(union, classifier()),
+        VotingClassifier([("one", CenteringPipeline(steps))]),
+        GridSearchCV(CenteringPipeline(steps), {"model__C": [1.0]}, cv=KFold(2)),
+    ):  # fmt: skip
+        spent = privacy_spent(own.fit(SPENT_X, SPENT_Y))
+        assert any("its class has a fit of its own" in item.text for item in spent.uncovered)
+    # and its steps were fitted within it
+    part = CenteringPipeline(steps).fit(SPENT_X, SPENT_Y)[-1]
+    assert "its class has a fit of its own" in str(privacy_spent(part))
+    assert privacy_card(part).to_dict()["claim"]["epsilon"] is None
+
+
+def test_a_fit_alone_is_not_behind_the_steps_of_an_earlier_one():
+    model = make_pipeline(StandardScaler(), classifier()).fit(SPENT_X, SPENT_Y)
+    last = model[-1]
+    assert privacy_spent(last).uncovered
+    assert privacy_spent(last.fit(SPENT_X, SPENT_Y)).uncovered == ()
+    # a pipeline that fits another one is among the callers of its steps
+    inner = make_pipeline(NormClipper(), classifier())
+    outer = make_pipeline(StandardScaler(), inner).fit(SPENT_X, SPENT_Y)
+    assert privacy_spent(inner).uncovered == privacy_spent(outer).uncovered
+
+
+DECIDING = [
+    (GridSearchCV(classifier(), {"C": [1.0, 2.0]}, cv=KFold(2)), "best_estimator_"),
+    (HalvingGridSearchCV(classifier(), {"C": [1.0, 2.0]}, cv=KFold(2)), "best_estimator_"),
+    (RFE(DPLogisticRegression(classes=[0, 1]), n_features_to_select=1), "estimator_"),
+    (BaggingClassifier(classifier(), 2), "estimators_"),
+    (StackingClassifier([("one", classifier())], classifier(), cv=2), "final_estimator_"),
+    (ClassifierChain(classifier(), cv=2), "estimators_"),
+    (TransformedTargetRegressor(DPLpRegressor(max_iter=2), transformer=StandardScaler()),
+     "regressor_"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("holder", "name"), DECIDING, ids=lambda each: type(each).__name__)
+def test_a_fit_alone_does_not_forget_what_decided_about_it(holder, name):
+    kind = type(holder).__name__
+    y = np.column_stack([SPENT_Y, SPENT_Y]) if kind == "ClassifierChain" else SPENT_Y
+    holder = clone(holder).fit(SPENT_X, y)
+    kept = getattr(holder, name)
+    kept = kept[-1] if isinstance(kept, list) else kept
+    told = f"fitted inside of {kind}, which fitted or chose more. Pass the {kind} itself"
+    for part in (kept, pickle.loads(pickle.dumps(kept)), make_pipeline(NormClipper(), kept)):
+        assert told in str(privacy_spent(part))
+    assert privacy_card(kept).to_dict()["claim"]["epsilon"] is None
+    # the whole knows
+    for whole in (holder, make_pipeline(DPStandardScaler(), clone(holder)).fit(SPENT_X, y)):
+        assert told not in str(privacy_spent(whole))
+    assert privacy_spent(clone(kept).fit(SPENT_X, SPENT_Y)).uncovered == ()
+
+
+def test_fits_of_meta_estimators_that_decide_nothing_stand_alone():
+    several = np.column_stack([SPENT_Y, SPENT_Y])
+    for holder, y in (
+        (VotingClassifier([("one", classifier())]), SPENT_Y),
+        (OneVsRestClassifier(classifier()), SPENT_Y),
+        (MultiOutputClassifier(classifier()), several),
+        (ClassifierChain(classifier()), several),
+    ):
+        assert privacy_spent(holder.fit(SPENT_X, y).estimators_[0]).uncovered == ()
+
+
+def test_a_private_search_has_the_price_of_all_its_steps():
+    model = make_pipeline(DPStandardScaler(), classifier())
+    search = DPGridSearchCV(model, {"dplogisticregression__C": [1.0, 2.0]}, epsilon=2.0)
+    best = search.fit(SPENT_X, SPENT_Y).best_estimator_
+    assert privacy_spent(search).uncovered == privacy_spent(best).uncovered == ()
+    assert tuple(privacy_spent(best[1:])) == tuple(privacy_spent(search))
+    behind = make_pipeline(StandardScaler(), search).fit(SPENT_X, SPENT_Y)
+    for part in (behind, behind[1:], behind[-1].best_estimator_, behind[-1].best_estimator_[1:]):
+        assert [item.step for item in privacy_spent(part).uncovered] == ["standardscaler"]
+
+
+class FitOfItsOwn(DPLogisticRegression):
+    """A classifier that centers its rows."""
+
+    def __init__(self, epsilon=0.2, classes=(0, 1), budget=None):
+        super().__init__(epsilon=epsilon, classes=classes, budget=budget)
+
+    def fit(self, X, y, *, groups=None):
+        return super().fit(X - X.mean(axis=0), y, groups=groups)
+
+
+class MixedRows(DPStandardScaler):
+    """A scaler that centers rows by their mean."""
+
+    def transform(self, X):
+        return X - X.mean(axis=0)
+
+
+class OtherDefaults(DPLogisticRegression):
+    """A classifier with other defaults."""
+
+    def __init__(self, epsilon=0.2, classes=(0, 1)):
+        super().__init__(epsilon=epsilon, classes=classes)
+
+    def predict(self, X):
+        return super().predict(X)
+
+
+def test_a_derived_class_with_a_fit_of_its_own_is_named():
+    assert privacy_spent(OtherDefaults().fit(SPENT_X, SPENT_Y)).uncovered == ()
+    for given in (
+        FitOfItsOwn(), make_pipeline(MixedRows(), classifier()),
+        VotingClassifier([("one", FitOfItsOwn())]), FrozenEstimator(FitOfItsOwn()),
+    ):  # fmt: skip
+        getattr(given, "estimator", given).fit(SPENT_X, SPENT_Y)
+        (item,) = privacy_spent(given).uncovered
+        assert "a fit or transform of its own" in item.text
+        assert privacy_card(given).to_dict()["claim"]["epsilon"] is None
+    assert "a fit or transform of its own" in str(privacy_spent(FitOfItsOwn(), cv=KFold(2)))
+    search = GridSearchCV(FitOfItsOwn(), {"epsilon": [0.1, 0.2]}, cv=KFold(2))
+    texts = str(privacy_spent(search.fit(SPENT_X, SPENT_Y)))
+    assert "a fit or transform of its own" in texts
+    search = DPGridSearchCV(FitOfItsOwn(), {"classes": [[0, 1], [1, 0]]}, epsilon=2.0)
+    (item,) = privacy_spent(search.fit(SPENT_X, SPENT_Y)).uncovered
+    assert "a fit or transform of its own" in item.text
 
 
 def test_nothing_to_add_up_is_refused():

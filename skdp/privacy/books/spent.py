@@ -10,7 +10,11 @@ imports.
 """
 
 import copy
+import hashlib
+import itertools
 import math
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -32,11 +36,10 @@ from skdp.privacy.books.functions import (
     using,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger, for_copies
-from skdp.privacy.books.store import Seen
 from skdp.privacy.books.texts import a_kind, tags
 from skdp.privacy.kernel.accounting import check_delta, check_epsilon
 from skdp.privacy.kernel.ledger import Release, sum_up
-from skdp.privacy.kernel.samplers import noise_identity
+from skdp.privacy.kernel.samplers import SystemBits, noise_identity
 from skdp.privacy.laws.search import DeclaredTotal
 
 #: what can be done about steps that learn without a ledger
@@ -113,13 +116,22 @@ class NotCovered:
         return cls("rest", step, f"{name_of(step, part)}: {what}")
 
     @classmethod
-    def replaced(cls, step: str, later: str) -> "NotCovered":
-        """Return the item of a step of a pipeline that is newer than one behind it."""
+    def missing(cls, before: "Before", step: str | None, part: Any) -> "NotCovered":
+        """Return the item of a fit that went before another one in a pipeline, and is missing."""
         text = (
-            f"the fit of step {step!r} that went before the one of step {later!r}: the first of "
-            "the two was fitted again, and the pipeline was not fitted to its end"
+            f"the fit of {before.name} that went before the one of {name_of(step, part)}: it is "
+            "not among what was passed. Steps were left out, replaced or fitted again"
         )
-        return cls("fits", step, text)
+        return cls("fits", before.step, text)
+
+    @classmethod
+    def left_alone(cls, step: str | None, part: Any, kind: str) -> "NotCovered":
+        """Return the item of a fit that is passed without the meta-estimator that made it."""
+        text = (
+            f"{name_of(step, part)}: it was fitted inside of {kind}, which fitted or chose more. "
+            f"Pass the {kind} itself"
+        )
+        return cls("rest", step, text)
 
     @classmethod
     def repeated(cls, step: str | None, part: Any, copies: int, ledger: Ledger) -> "NotCovered":
@@ -401,6 +413,7 @@ def privacy_spent(*estimators: Any, cv: Any = None, delta: float | None = None) 
     total = _Total(cv, None if cv is None else count_splits(cv))
     for estimator in estimators:
         total.add(estimator)
+    total.add_missing()
     # rounded up: rounded to nearest it may be less than what was spent
     at = sum_up(total.deltas) if delta is None else check_delta(delta)
     not_covered = tuple(dict.fromkeys(total.not_covered))
@@ -421,7 +434,12 @@ class _Total:
     most_copies: int = 1
     # of one estimator: ledgers that were counted with whose they are, and parts
     counted: list[tuple[Ledger, Any]] = field(default_factory=list)
+    # of all estimators: the fits that were counted, and private steps with what went before them
+    fits: set[str] = field(default_factory=set)
+    behind: list[tuple[str | None, Any, "FitNote"]] = field(default_factory=list)
     seen: dict[int, Any] = field(default_factory=dict)
+    #: whether what is added may be without what holds it
+    alone: bool = True
 
     def add(self, estimator: Any) -> None:
         """Add the fits of a cross-validation, and the kept fit."""
@@ -433,14 +451,26 @@ class _Total:
         if keeps_ledgers(estimator):
             self._add_fitted(estimator)
 
+    def add_missing(self) -> None:
+        """Name what went before counted fits in their pipelines, and was not counted."""
+        named = {(item.kind, item.step) for item in self.not_covered}
+        for step, part, note in self.behind:
+            self.ledger = self.ledger.assume(*note.assumptions)
+            for before in note.before:
+                if before.item is not None:
+                    # steps inside of a meta-estimator are named by that
+                    places = (before.item.kind, before.item.step), (before.item.kind, step)
+                    if not named.intersection(places):
+                        self.not_covered.append(before.item)
+                elif before.fit not in self.fits and ("fits", before.step) not in named:
+                    self.not_covered.append(NotCovered.missing(before, step, part))
+
     def _add_fitted(self, estimator: Any, held: "_Held | None" = None) -> None:
         """Add the price of one fit; `held` is its container, if any."""
         own = False
         for step, holder in holders_of_steps(estimator):
             whose = step if held is None else held.step
             self.not_covered += about_holder(whose, holder)
-            for own_step, later in fitted_again(holder):
-                self.not_covered.append(NotCovered.replaced(own_step, later))
         for step, part in leaves(estimator):
             whose = step if held is None else held.step
             if hasattr(part, "ledger_"):
@@ -464,12 +494,24 @@ class _Total:
     def _add_ledger(self, part: Any, step: str | None, held: "_Held | None") -> bool:
         """Add the ledger of a private estimator, unless it was added; return whether it was new."""
         ledger = part.ledger_
+        note = getattr(part, "_fit_note", None)
+        if note is not None:
+            self.fits.add(note.identity)
+            self.behind.append((step, part, note))
+            # what holds it was not passed
+            for kind, _ in note.inside if held is None and self.alone else ():
+                self.not_covered.append(NotCovered.left_alone(step, part, kind))
         # steps that were chosen together have their ledger in common; a step that stands in two
         # places was fitted twice
         if any(ledger is other and part is not owner for other, owner in self.counted):
             return False
         self.counted.append((ledger, part))
         self._add_priced(part, step, held, ledger, part.privacy_spent_[1])
+        # a search has the ledger of what it fits
+        inner = [leaf for _, leaf in leaves(part.estimator, {})] if is_private_search(part) else []
+        for one in (part, *inner):
+            if overrides_fit(one):
+                self.not_covered.append(NotCovered.left_out(step, one, OVERRIDDEN))
         if ledger.seeded:
             writer = None if held is None else held.writer
             self.not_covered.append(NotCovered.seeded(step, part, writer))
@@ -528,8 +570,16 @@ class _Total:
             self._add_fitted(part, _Held(step, kind, writer, times, draws or outer.draws))
         if coders or "classes_" in vars(holder):
             self.ledger = self.ledger.assume(f"the set of class labels, which {kind} read from y")
+        self._add_changed(holder, kept_parts(holder), step)
         if (rest := what_else(holder)) is not None:
             self.not_covered.append(NotCovered.left_out(step, holder, rest))
+
+    def _add_changed(self, holder: Any, parts: Sequence[Any], step: str | None) -> None:
+        """Name a meta-estimator whose parameters were changed after it had fitted its parts."""
+        if changed := changed_parameters(holder, parts):
+            names = ", ".join(changed)
+            what = f"its parameters were changed after the fit ({names}). Set them back"
+            self.not_covered.append(NotCovered.left_out(step, holder, what))
 
     def _add_search(self, search: Any, step: str | None, held: "_Held | None" = None) -> None:
         """Add all fits of a search of scikit-learn."""
@@ -570,7 +620,10 @@ class _Total:
             self.not_covered.append(NotCovered("fits", step, text))
             return
         if hasattr(search, "best_estimator_"):
+            self._add_changed(search, [search.best_estimator_], step)
+            before, self.alone = self.alone, False
             self._add_fitted(search.best_estimator_, held)
+            self.alone = before
 
     def _add_lost(
         self,
@@ -874,6 +927,8 @@ def price_of_fits(
                 continue
             if is_private(leaf):
                 prices[_granted(step, leaf, grouped)] += n_each
+                if overrides_fit(leaf):
+                    not_covered[NotCovered.left_out(step, leaf, OVERRIDDEN)] = None
                 if getattr(leaf, "random_state", None) is not None:
                     not_covered[NotCovered.seeded(step, leaf)] = None
                 if getattr(leaf, "new_rows", None) == "randomise":
@@ -956,6 +1011,11 @@ def is_search(estimator: Any) -> bool:
     return "BaseSearchCV" in sklearn_bases(estimator) and not is_private(estimator)
 
 
+def is_private_search(estimator: Any) -> bool:
+    """Return whether this is a search with a ledger of its own."""
+    return "BaseSearchCV" in sklearn_bases(estimator) and is_private(estimator)
+
+
 def leaves(
     estimator: Any, given: Mapping[str, Any] | None = None, step: str | None = None
 ) -> Iterator[tuple[str | None, Any]]:
@@ -1005,6 +1065,10 @@ def about_holder(step: str | None, holder: Any) -> list[NotCovered]:
             "on the private steps, which hand them none"
         )
         found.append(NotCovered.left_out(step, holder, what))
+    # pipelines of other libraries have steps, too
+    if _learns_before(type(holder).__mro__, {"sklearn", "imblearn"}) is not False:
+        what = "its class has a fit of its own, which may do more than to fit what it holds"
+        found.append(NotCovered.left_out(step, holder, what))
     return found
 
 
@@ -1039,23 +1103,188 @@ def what_rows_decide(holder: Any) -> list[str]:
     return found
 
 
-def fitted_again(holder: Any) -> list[tuple[str, str]]:
-    """Return steps of a pipeline that were fitted after one behind them, with the name of that.
+@dataclass(frozen=True)
+class Before:
+    """Something that went before a fit in its pipeline, and learned from the rows.
 
-    A shared budget tells: a ledger has the position of its charge. Fits of a pipeline are charged
-    in the order of its steps; if one fails midway, new steps stand before old ones.
+    Parameters
+    ----------
+    step : str or None
+        Name of the step.
+    name : str
+        What a sentence calls it.
+    fit : str or None
+        Identity of a private fit.
+    item : NotCovered or None
+        What has no price.
     """
-    found, behind = [], dict[str, tuple[int, str]]()
-    for name, part in reversed(getattr(holder, "steps", ())):
-        ledgers = [leaf.ledger_ for _, leaf in leaves(part) if hasattr(leaf, "ledger_")]
-        places = [Seen.of(head) for ledger in ledgers for head in ledger.budget_heads]
-        older = [behind[p.identity] for p in places if p.identity in behind]
-        if any(p.position > behind.get(p.identity, (p.position, ""))[0] for p in places):
-            found.append((name, min(older)[1]))
-        for p in places:
-            own = p.position, name
-            behind[p.identity] = min(behind.get(p.identity, own), own)
-    return found[::-1]
+
+    step: str | None
+    name: str
+    fit: str | None = None
+    item: NotCovered | None = None
+
+
+@dataclass(frozen=True)
+class FitNote:
+    """The identity of a private fit, what went before it in its pipeline, and what that assumes.
+
+    A slice of a pipeline, or a pipeline with a step that was replaced, has no other trace of the
+    steps that its later ones were fitted behind.
+    """
+
+    identity: str
+    before: tuple[Before, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    #: meta-estimators that have decided about it, with their parameters
+    inside: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What went before, without identities."""
+        return (*(one.name for one in self.before), *(kind for kind, _ in self.inside))
+
+    def among(self, fits: set[str]) -> "FitNote":
+        """Return the note without fits whose price is on the ledger of this one."""
+        return replace(self, before=tuple(one for one in self.before if one.fit not in fits))
+
+
+#: of this process; no fit draws bits for its identity, and none tells how many went before it
+_KEY, _FITS = SystemBits().words(4).tobytes(), itertools.count()
+
+
+def _identity() -> str:
+    """Return the identity of a fit, which no other one has, here or in another process."""
+    place = f"{os.getpid()} {next(_FITS)}".encode()
+    return hashlib.blake2b(place, key=_KEY, digest_size=16).hexdigest()
+
+
+def note_of_fit(ledger: Ledger) -> FitNote:
+    """Return the note of the fit that calls this: it looks for estimators among the callers.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the fit. One with a seed has an identity that follows from that: it can be repeated.
+    """
+    before, assumptions, inside = list[Before](), list[str](), list[Any]()
+    frame, seen = sys._getframe(1), set[int]()
+    while frame is not None:
+        module, method = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if method in _FITTING and module.partition(".")[0] in ("sklearn", "imblearn"):
+            holder: Any = frame.f_locals.get("self")
+            new = holder is not None and id(holder) not in seen
+            seen.add(id(holder))
+            if new and module in _OF_PIPELINES and hasattr(holder, "steps"):
+                last = len(holder.steps) - 1
+                place = frame.f_locals.get("step_idx", last) if method == "_fit" else last
+                found = steps_before(holder, place)
+                before += found.before
+                assumptions += found.assumptions
+            elif new and decides_about_fits(holder):
+                inside.append((type(holder).__name__, plain_parameters_of(holder)))
+        frame = frame.f_back  # type: ignore[assignment]
+    seeds = sorted({release.stream for release in ledger.releases if release.stream is not None})
+    identity = " ".join(seeds) if seeds else _identity()
+    return FitNote(identity, tuple(before), tuple(dict.fromkeys(assumptions)), tuple(inside))
+
+
+#: scikit-learn's bases of what lets rows, or fits to them, decide about the fits that it keeps
+_DECIDING = {
+    "BaseSearchCV", "RFE", "BaseBagging", "BaseWeightBoosting", "_BaseStacking",
+    "SelfTrainingClassifier", "IterativeImputer", "RANSACRegressor",
+}  # fmt: skip
+
+
+#: parameters of meta-estimators from which no total follows
+_OF_NO_PRICE = {"n_jobs", "verbose", "pre_dispatch", "error_score"}
+
+
+def plain_parameters_of(holder: Any) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of a meta-estimator as text; of objects the names of their classes."""
+    given = sorted(holder.get_params(deep=False).items())
+    plain = bool | int | float | str | None
+    return tuple(
+        (name, repr(value) if isinstance(value, plain) else type(value).__name__)
+        for name, value in given
+        if name not in _OF_NO_PRICE
+    )
+
+
+def changed_parameters(holder: Any, parts: Sequence[Any]) -> list[str]:
+    """Return which parameters of a meta-estimator are others than when it fitted what it keeps."""
+    changed = dict[str, None]()
+    if "BaseEstimator" not in sklearn_bases(holder) or getattr(holder, "warm_start", False):
+        # after several fits there are parts of each
+        return []
+    now = plain_parameters_of(holder)
+    for fitted in (one for part in parts for one in fits_inside(part)):
+        noted = getattr(fitted, "_fit_note", FitNote(""))
+        then = [given for kind, given in noted.inside if kind == type(holder).__name__]
+        if then and now not in then:
+            changed |= dict.fromkeys(name for name, _ in {*now} ^ {*then[0]})
+    return sorted(changed)
+
+
+def decides_about_fits(holder: Any) -> bool:
+    """Return whether a fit that a meta-estimator keeps has no price without that.
+
+    Its parameters, columns, rows or weights depend on rows in another way.
+    """
+    bases = sklearn_bases(holder)
+    if "TransformedTargetRegressor" in bases:
+        return holder.transformer is not None
+    if "_BaseChain" in bases:
+        return holder.cv is not None
+    return bool(bases & _DECIDING) and not is_private(holder)
+
+
+#: modules with pipelines that fit their steps one after another, and the methods that do
+_OF_PIPELINES = {"sklearn.pipeline", "imblearn.pipeline"}
+_FITTING = {"_fit", "fit", "fit_transform", "fit_predict", "fit_resample"}
+
+
+def steps_before(pipeline: Any, place: int) -> FitNote:
+    """Return what has learned from rows among the first fitted steps of a pipeline.
+
+    And what is assumed about those that learn nothing.
+    """
+    total, first = _Total(None, None, alone=False), copy.copy(pipeline)
+    first.steps = pipeline.steps[:place]
+    try:
+        total._add_fitted(first)
+    except (TypeError, ValueError):
+        text = "the steps before, at an unknown price"
+        total.not_covered.append(NotCovered("fits", None, text))
+    found = [Before(step, name_of(step, part), note.identity) for step, part, note in total.behind]
+    priceless = [item for item in total.not_covered if item.kind not in ("seed", "stored seed")]
+    found += [Before(item.step, item.text, item=item) for item in priceless]
+    return FitNote("", tuple(found), total.ledger.assumptions)
+
+
+#: what is said of a private estimator of a class with a `fit` of its own
+OVERRIDDEN = (
+    "its class has a fit or transform of its own, which may read rows before or after the private "
+    "one. Make what that does a step of a pipeline"
+)
+
+
+def overrides_fit(estimator: Any) -> bool:
+    """Return whether a class that is derived from a private estimator learns in another way."""
+    frozen = "FrozenEstimator" in sklearn_bases(estimator)
+    bases = type(estimator.estimator if frozen else estimator).__mro__
+    return _learns_before(bases, {"skdp"}) is True
+
+
+def _learns_before(bases: Sequence[type], known: set[str]) -> bool | None:
+    """Return whether a class learns before the first of its bases that is from known packages.
+
+    None if there is no such base.
+    """
+    ours = [base.__module__.partition(".")[0] in known for base in bases]
+    if not any(ours):
+        return None
+    return any(_LEARNING & set(vars(base)) for base in bases[: ours.index(True)])
 
 
 def name_of(step: str | None, part: Any) -> str:
@@ -1358,7 +1587,7 @@ def fits_used(step: Any) -> list[str]:
 
 
 #: methods by which a step learns, or does what it does
-_LEARNING = {"fit", "fit_transform", "partial_fit", "transform", "_transform"}
+_LEARNING = {"fit", "fit_transform", "partial_fit", "transform", "_transform", "_fit"}
 
 
 def fits_anew(step: Any) -> bool:
