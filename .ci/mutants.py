@@ -90,7 +90,7 @@ MUTANTS = [
         "tests/privacy/test_spent.py",
     ),
     Mutant(
-        "spent: a derived class with a fit of its own is believed", "_learns_before",
+        "spent: a derived class with a fit of its own is believed", "learns_before",
         r"any\(_LEARNING & set\(vars\(base\)\) for", "any(False for",
         "tests/privacy/test_spent.py",
     ),

@@ -102,7 +102,7 @@ from skdp import (
     papers,
 )
 from skdp.audit._pairs import kind_of, made_pairs
-from skdp.privacy.books.spent import is_private
+from skdp.privacy.books.parts import is_private
 from tests.test_common import CLASSIFIERS, LOCATIONS, REGRESSORS, TRANSFORMERS
 
 try:

@@ -387,19 +387,19 @@ def _half_the_noise():
     return mock.patch.object(mechanisms.Noise, "rounded", less)
 
 
+@contextlib.contextmanager
 def _without(name, own):
-    from skdp.privacy.books import spent
+    from skdp.privacy.books import parts, spent
 
-    return mock.patch.object(spent, name, own(getattr(spent, name)))
+    with contextlib.ExitStack() as stack:
+        for module in (parts, spent):
+            if real := getattr(module, name, None):
+                stack.enter_context(mock.patch.object(module, name, own(real)))
+        yield
 
 
 def _bootstrap_priced_once():
-    from skdp.privacy.books import spent
-
-    if hasattr(spent, "drawn_rows"):
-        return _without("drawn_rows", lambda own: lambda holder: (True, {}))
-    kinds = ("BaggingClassifier", "BaggingRegressor")
-    return mock.patch.dict(spent.LEFT_OUT, dict.fromkeys(kinds, lambda _: None))
+    return _without("drawn_rows", lambda own: lambda holder: (True, {}))
 
 
 def _member_missing():
@@ -462,10 +462,10 @@ def _unbudgeted():
 
 
 def _stacking_complete():
-    from skdp.privacy.books import spent
+    from skdp.privacy.books import parts
 
     kinds = ("StackingClassifier", "StackingRegressor", "CalibratedClassifierCV", "RFE")
-    return mock.patch.dict(spent.LEFT_OUT, dict.fromkeys(kinds, lambda _: None))
+    return mock.patch.dict(parts.LEFT_OUT, dict.fromkeys(kinds, lambda _: None))
 
 
 def _composition_too_good():

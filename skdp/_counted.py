@@ -45,8 +45,8 @@ from skdp._rows.streams import (
 )
 from skdp.exceptions import BudgetError
 from skdp.privacy.books.ledger import Ledger
+from skdp.privacy.books.parts import asks_for_groups
 from skdp.privacy.books.resume import open_curator
-from skdp.privacy.books.spent import asks_for_groups
 from skdp.privacy.kernel.accounting import SeededNoiseWarning
 from skdp.privacy.kernel.mechanisms import Sensitivity
 from skdp.privacy.laws.additive import LaplaceMechanism

@@ -237,6 +237,9 @@ def test_every_trusted_type_is_needed_and_none_is_missing(capsys):
         {"randomiser": BallRandomiser()},
     ):
         found |= needed(skdp.FederatedDPLogisticRegression(**given))
+    # what learned before a fit in its pipeline
+    behind = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1], data_norm=1.0))
+    found |= needed(behind.fit(X, Y)[-1])
     # between two rounds
     reporting = skdp.LocalDPLogisticRegression(classes=[0, 1])
     reporting.client(2, 24)

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from skdp._rows.base import check_bounds
 from skdp._typing import Adjacency, Estimator, MatrixLike
-from skdp.privacy.books.spent import OVERRIDDEN, is_private, privacy_spent
+from skdp.privacy.books.parts import is_private
+from skdp.privacy.books.spent import OVERRIDDEN, privacy_spent
 from skdp.privacy.kernel.ledger import Record
 
 #: rows and features of what is made up

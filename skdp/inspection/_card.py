@@ -31,16 +31,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._typing import Estimator
 from skdp.inspection._drawing import axes_for
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
-from skdp.privacy.books.spent import (
-    NotCovered,
+from skdp.privacy.books.parts import (
     fits_inside,
     is_search,
     keeps_ledgers,
     learns_nothing,
     leaves,
     multiplies_rows,
-    privacy_spent,
 )
+from skdp.privacy.books.spent import NotCovered, privacy_spent
 from skdp.privacy.books.texts import a_kind
 from skdp.solvers.base import Solver
 

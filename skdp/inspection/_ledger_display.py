@@ -18,7 +18,8 @@ from skdp.inspection._drawing import (
     wrapped,
 )
 from skdp.privacy.books.ledger import SHARED_NOISE, Ledger
-from skdp.privacy.books.spent import NotCovered, leaves, privacy_spent
+from skdp.privacy.books.parts import leaves
+from skdp.privacy.books.spent import NotCovered, privacy_spent
 from skdp.privacy.books.texts import a_kind
 
 

@@ -28,7 +28,7 @@ from skdp.inspection._drawing import (
     plain_log_axis,
     require_matplotlib,
 )
-from skdp.privacy.books.spent import sklearn_bases
+from skdp.privacy.books.parts import sklearn_bases
 from skdp.privacy.books.texts import a_kind
 
 

@@ -31,7 +31,7 @@ from skdp.exceptions import NoisyEstimateWarning, PrivacyWarning
 from skdp.location._clipped_mean import BoxRows, RowSum
 from skdp.model_selection._row_scorer import FLOOR
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.spent import leaves
+from skdp.privacy.books.parts import leaves
 from skdp.privacy.books.texts import a_kind
 from skdp.privacy.kernel.accounting import as_float, check_delta, check_epsilon, level_of_caller
 from skdp.privacy.kernel.samplers import noise_identity

@@ -27,8 +27,7 @@ from skdp._sklearn import is_sparse, resolve_classes, take_rows
 from skdp.exceptions import BudgetError
 from skdp.model_selection._row_scorer import HeldOutChoice, HeldOutRows, HeldOutScore
 from skdp.privacy.books.ledger import Ledger
-from skdp.privacy.books.spent import (
-    NotCovered,
+from skdp.privacy.books.parts import (
     assumptions_of,
     holders_of_steps,
     is_free,
@@ -40,6 +39,7 @@ from skdp.privacy.books.spent import (
     takes_groups,
     what_rows_decide,
 )
+from skdp.privacy.books.spent import NotCovered
 from skdp.privacy.kernel.accounting import gdp_epsilon, pure_mu
 from skdp.privacy.laws.calibration import gdp_mu, pure_epsilon
 from skdp.privacy.laws.selection import plan_selection

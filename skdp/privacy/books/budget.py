@@ -9,8 +9,8 @@ from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
+from skdp.privacy.books.parts import leaves
 from skdp.privacy.books.postgres import PostgresStore, is_url
-from skdp.privacy.books.spent import leaves
 from skdp.privacy.books.store import (
     NOTHING,
     BudgetStore,
