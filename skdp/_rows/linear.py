@@ -641,7 +641,7 @@ def _bounded(y):
 _AT_ONCE = 1 << 16
 # entries of standardised columns beyond so many units count as that far: a column may have been
 # misjudged; fewer where nothing was seen of a column
-_FARTHEST, _FARTHEST_UNSEEN = 100.0, 10.0
+_FARTHEST, FARTHEST_UNSEEN = 100.0, 10.0
 # a tail has that many units at least
 _SHORTEST_TAIL = 8.0
 
@@ -677,7 +677,7 @@ class StandardColumns:
     @property
     def reach(self):
         """How many units from its origin entries of a column may be."""
-        return np.where(self.seen, self.farthest, min(_FARTHEST_UNSEEN, self.farthest))
+        return np.where(self.seen, self.farthest, min(FARTHEST_UNSEEN, self.farthest))
 
     @property
     def dropped(self):

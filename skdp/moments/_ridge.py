@@ -806,7 +806,8 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         if self.data_norm is not None and n_targets == 1 and dear:
             return self._drawn(n_features, n_targets, facts)
         if plan.columns.n_releases and n_targets == 1:
-            look = plan_tail(plan.columns, epsilon, delta, self.adjacency).mu
+            tail = plan_tail(plan.columns, epsilon, delta, self.adjacency)
+            look = 0.0 if tail.few else tail.mu
             price = left_of(epsilon, delta, plan.columns, plan.length, mean=look)
             return replace(plan, look=look, price=price) if look else plan
         if plan.columns.n_releases or n_targets > 1 or self.target_scale is not None:

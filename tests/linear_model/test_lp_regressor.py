@@ -383,7 +383,7 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     few = DPLpRegressor().fit(X[:60], y[:60])
     assert len(few.ledger_.releases) == 1
     # medians of targets, cells, medians and cells of columns that are away from 0, spreads; beside
-    # a unit of targets that is given a look at their size
+    # a unit of targets that is given a look at their size; after the steps a glance far out
     for options, searches in [
         ({}, 5), ({"data_norm": 1.0}, 5), ({"target_scale": 2.0}, 5),
         ({"data_norm": 1.0, "target_scale": 2.0}, 5), ({"fit_intercept": False}, 2),
@@ -392,7 +392,8 @@ def test_scales_are_on_the_ledger_if_there_are_enough_rows():
     ]:  # fmt: skip
         model = linear_model(DPLpRegressor, max_iter=5, **options).fit(X, y)
         private = options.get("clipping_norm") == "private"
-        assert len(model.ledger_.releases) == searches + (1 if private else 2)
+        glances = "l2" not in options
+        assert len(model.ledger_.releases) == searches + (1 if private else 2) + glances
         searched = model.ledger_.releases[: searches - private]
         price = sum(r.count * r.noise.mu**2 for r in searched)
         assert price <= 0.2 * gdp_mu(1.0, 1e-6) ** 2
@@ -1186,13 +1187,31 @@ def test_a_look_compares_the_predictions_of_the_model(intercept):
     assert look.noise.mu**2 < 0.031 * gdp_mu(8.0, 1e-6) ** 2
 
 
-def test_few_rows_have_no_look_at_entries_far_out():
+@pytest.mark.parametrize("gain", [-1.0, 1.0])
+def test_few_rows_have_a_glance_at_entries_far_out(gain):
     X, y = with_missing(n_rows=900)
-    model = DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y)
-    assert not any("squared residuals" in one.query for one in model.ledger_.releases)
-    far = [[1.0, 999_999.0, 2.0]]
-    end = [[1.0, model.feature_center_[1] + 100 * model.feature_scale_[1], 2.0]]
+    far = np.array([[1.0, 999_999.0, 2.0], [1.0, -1e9, 2.0]])
+
+    def told(query, rows):
+        return np.array([gain * len(X)])
+
+    with mock.patch.object(_lp_regressor.NearerRows, "evaluate", told):
+        model = DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y)
+    (look,) = [one for one in model.ledger_.releases if "squared residuals" in one.query]
+    assert look.noise.mu**2 == pytest.approx(0.02 * gdp_mu(2.0, 1e-6) ** 2, rel=1e-6)
+    # cut short if that is nearer to the targets, and never dropped
+    reach = 10.0 if gain > 0 else 100.0
+    end = np.array([[1.0, sign * reach, 2.0] for sign in (1.0, -1.0)])
+    end[:, 1] = model.feature_center_[1] + end[:, 1] * model.feature_scale_[1]
     np.testing.assert_allclose(model.predict(far), model.predict(end))
+    np.testing.assert_allclose(model.to_sklearn().predict(far), model.predict(far))
+
+
+def test_a_glance_finds_few_entries_that_would_decide_about_all():
+    X, y = with_missing(n_rows=3000)
+    assert DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y).score(X, y) > -3.0
+    with mock.patch.object(_lp_regressor, "plan_tail", lambda *_: _lp_regressor.TailPlan()):
+        assert DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y).score(X, y) < -100.0
 
 
 @pytest.mark.filterwarnings("ignore:.*gives almost no privacy")
