@@ -266,8 +266,8 @@ def plan_clipped(problem, solver, clip):
 LARGEST_IN_UNITS = 1e70
 # part of the rows that the noise of the look has as its deviation, as a rule and at most, if a row
 # moves a count by 1 or 2; its part of the squared budget at most; and deviations that speak against
-# the far entries. With fewer rows a glance has so much of the squared budget, and so few deviations:
-# a few entries far out took R^2 far below 0 on one of a hundred tables, and a glance costs little
+# the far entries. With fewer rows a glance has that part of the squared budget, and needs that few
+# deviations: entries far out took R^2 far below 0 on one of a hundred tables, and it costs little
 _LOOK, _AGAINST = (0.002, 0.004, 0.03), 2.5
 _GLANCE, _AGAINST_BY_GLANCE = 0.02, 1.0
 

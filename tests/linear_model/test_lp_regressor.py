@@ -1210,7 +1210,7 @@ def test_few_rows_have_a_glance_at_entries_far_out(gain):
 def test_a_glance_finds_few_entries_that_would_decide_about_all():
     X, y = with_missing(n_rows=3000)
     assert DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y).score(X, y) > -3.0
-    with mock.patch.object(_lp_regressor, "plan_tail", lambda *_: _lp_regressor.TailPlan()):
+    with mock.patch.object(_lp_regressor, "plan_tail", return_value=_lp_regressor.TailPlan()):
         assert DPLpRegressor(epsilon=2.0, random_state=0).fit(X, y).score(X, y) < -100.0
 
 
