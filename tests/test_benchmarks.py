@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from scipy import sparse
 
 import skdp
@@ -502,6 +503,8 @@ def test_every_line_of_the_page_of_audits_can_be_made(benchmark_module):
     for estimator, pair in [*audits.cases(), *audits.mutants()]:
         for data in audits.data_of(estimator, pair):
             type(estimator)(**estimator.get_params(deep=False)).fit(*data)
+    # workers that an earlier test has left do not know where benchmarks are
+    get_reusable_executor().shutdown()
     # the wrapper of clients' reports claims what it spends
     for estimator, pair in audits.local_cases():
         result = audits.measured(estimator, *audits.data_of(estimator, pair), 40)
