@@ -162,7 +162,7 @@ def test_readme_has_ten_names_and_says_how_many_more_there_are():
     assert f"There are {len(skdp.__all__) - 10} more names" in text
 
 
-@pytest.mark.skipif(PACKAGE != ROOT / "skdp", reason="a wheel has no READMEs of folders")
+@pytest.mark.skipif(not (ROOT / "skdp").is_dir(), reason="a wheel has no READMEs of folders")
 def test_every_module_is_in_the_readme_of_its_folder():
     files = [path for path in PACKAGE.glob("*/**/*.py") if path.name != "__init__.py"]
     assert len(files) > 100
