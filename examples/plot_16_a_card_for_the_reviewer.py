@@ -64,16 +64,11 @@ if "__file__" in globals():  # run as a script, not in the gallery
 # them; the ledger has all. The price of both steps together is less than the sum of their claims,
 # each with half of the delta.
 
-
-def claimed(fitted, delta):
-    """Return the epsilon of the card at a delta."""
-    return privacy_card(fitted, delta=delta).to_dict()["claim"]["epsilon"]
-
-
+first, last = model[0].ledger_, model[1].ledger_
 deltas = [10.0**-k for k in range(2, 13)]
-added = [claimed(model[0], d / 2) + claimed(model[1], d / 2) for d in deltas]
-together = [claimed(model, d) for d in deltas]
-scaler = [claimed(model[0], d) for d in deltas]
+added = [first.epsilon(d / 2) + last.epsilon(d / 2) for d in deltas]
+together = [(first + last).epsilon(d) for d in deltas]
+scaler = [first.epsilon(d) for d in deltas]
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 ax.spines[["top", "right"]].set_visible(False)
