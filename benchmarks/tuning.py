@@ -139,7 +139,10 @@ test images. ``python benchmarks/tuning.py`` makes the table.
 * *steps*: rows are prepared with public constants, and the grid is over nine pairs of
   ``clipping_norm`` and ``step_size`` of the solver, which the defaults choose from public numbers.
 * *units*: rows have norms of about {norm:g}, which nobody knows. The grid is over six powers of ten
-  for ``data_norm``, 0.001 to 100; the default of then took 1, the present one finds a norm.
+  for ``data_norm``, 0.001 to 100; "default, untuned" takes 1.
+
+Defaults and candidates have ``solver="accelerated"``: ``solver="auto"`` has neither of both
+parameters, and checks a norm that is given.
 
 The searches of :class:`~skdp.DPGridSearchCV` hold a fifth of the rows out for scores.
 ``GridSearchCV`` makes {splits} fits for every candidate, and one more. "A share for every fit": all
