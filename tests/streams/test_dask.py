@@ -670,6 +670,14 @@ def quiet():
         logger.setLevel(level)
 
 
+@pytest.fixture(autouse=True)
+def scheduler():
+    """Have the scheduler of before afterwards: a client that is closed within a fit leaves its own."""
+    before = dask.config.get("scheduler", None)
+    yield
+    dask.config.set(scheduler=before)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Start two processes that stay for the module."""
