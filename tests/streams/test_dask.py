@@ -672,7 +672,7 @@ def quiet():
 
 @pytest.fixture(autouse=True)
 def scheduler():
-    """Have the scheduler of before afterwards: a client that is closed within a fit leaves its own."""
+    """Have the scheduler of before afterwards: a client closed within a fit leaves its own."""
     before = dask.config.get("scheduler", None)
     yield
     dask.config.set(scheduler=before)
