@@ -362,13 +362,18 @@ def as_stored(y):
     return made if exact else one_by_one(y)
 
 
+def _only_column(y):
+    """Return the column of a table that has one; anything else as it is."""
+    return y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
+
+
 def declared_kind(y):
     """Return "number" or "text" for a column of a data frame or of Arrow; None if it is neither.
 
     Arrays and lists say nothing: their entries are looked at one by one. A column of objects is
     text if all of its entries are, but for missing ones.
     """
-    y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
+    y = _only_column(y)
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     if dtype is None or isinstance(y, np.ndarray):
         return None
@@ -385,7 +390,7 @@ def declared_kind(y):
 
 def _whole_numbers(y, made):
     """Return the array of a column; whole numbers beside gaps, which are None, become no floats."""
-    y = y[y.columns[0]] if len(getattr(y, "columns", ())) == 1 else y
+    y = _only_column(y)
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     if made.dtype.kind != "f" or not re.match("u?int", str(dtype).lower()):

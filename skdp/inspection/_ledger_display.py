@@ -329,8 +329,8 @@ class LedgerDisplay:
 
 #: heights of rows, in lines of text
 HEADER, GAP = 1.5, 0.6
-#: points of a line of small text, and the smallest text that can be read
-LINE, SMALL, SMALLEST = 10.0, 8.3, 5.0
+#: a line in sizes of its text, and points of the smallest text that can be read
+LINE, SMALLEST = 1.2, 5.0
 
 
 def plot_bars(display, ax, *, wrap, bar_kw):
@@ -349,13 +349,18 @@ def plot_bars(display, ax, *, wrap, bar_kw):
     bars, lines : list of matplotlib artists
     """
     lines_of_text = 1.8 * (len(display.parts) + 1) + 2.8 * len(display.not_covered)
+    given, size = ax is not None, {"fontsize": "small"}
     ax = axes_for(ax, "LedgerDisplay.plot", 4.8, 1.3 + 0.2 * lines_of_text)
+    from matplotlib.font_manager import FontProperties
+
     rows, headers, height = _bar_rows(display, ax, wrap)
-    # axes that somebody gave may be too short for lines: names in one line, then smaller ones
-    room = 72.0 * ax.get_position().height * ax.figure.get_size_inches()[1] / LINE
-    if height > room and wrap is None:
-        rows, headers, height = _bar_rows(display, ax, wrap, cut=True)
-    size = {"fontsize": min(max(SMALL * room / height, SMALLEST), SMALL)}
+    points = 72.0 * ax.get_position().height * ax.figure.get_size_inches()[1]
+    small = LINE * FontProperties(size="small").get_size_in_points()
+    if given and height * small > points:
+        # too short for all lines: names have one line each, then smaller letters
+        if wrap is None:
+            rows, headers, height = _bar_rows(display, ax, wrap, cut=True)
+        size = {"fontsize": max(min(small, points / height) / LINE, SMALLEST)}
     look = {"height": 1.1, "color": "0.75", "edgecolor": "0.25", "linewidth": 0.8}
     bars = []
     for at, label, part in rows:

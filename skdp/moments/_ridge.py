@@ -730,7 +730,7 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         # 2. validate
-        is_known = self.data_norm is not None and self.target_scale is not None
+        is_known = not self._unknown()
         refuse_unscaled(X, is_known)
         X, y = validate_private_data(
             self,
@@ -778,11 +778,11 @@ class DPRidge(MultiOutputMixin, RegressorMixin, MomentEstimator):
         n_targets, n_rows : int
             Number of targets, and of rows or groups.
         """
-        size, is_known = len(given), not np.isnan(given).any()
-        n_features, epsilon, delta = size - n_targets, self.epsilon, self.delta
+        size, epsilon, delta = len(given), self.epsilon, self.delta
+        n_features = size - n_targets
         total = gdp_mu(epsilon, delta) if delta else epsilon
         facts = {"n_rows": n_rows, "adjacency": self.adjacency}
-        if is_known:
+        if not self._unknown():
             longest, stretch = self._lengths(n_features, n_targets, total, facts)
             unit = given / stretch
             radius = _public_length(n_features, stretch, longest)

@@ -1,6 +1,6 @@
 # Authors: the skdp developers
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an estimator of scikit-learn holds, which of it was fitted, and which of it learns.
+"""Parts of estimators of scikit-learn: steps, fitted members, and whether they learn anything.
 
 Pipelines, searches and ensembles of any library are read by their attributes and by the names of
 their bases, and nothing is imported.
